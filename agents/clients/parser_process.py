@@ -1,0 +1,74 @@
+"""The process that parses: reads jobs on standard input, writes results on standard output, one for one, in order.
+
+Started by `parser_pool`. It imports what reading a page needs and nothing else, holds no state, and may be killed
+at any time.
+"""
+
+import sys
+import threading
+import zlib
+from typing import BinaryIO, Final
+
+import msgspec
+
+from agents.reading import language
+from agents.reading.page import Reading, read
+from agents.reading.rules import SiteRules
+from topology.records import Wire
+
+FRAME: Final = 4  # bytes of a big-endian length before every message
+
+
+class Job(Wire, frozen=True):
+    """One body to read. `body` is a raw deflate stream without its final block, as in `Page`."""
+
+    url: str
+    status: int
+    content_type: str | None
+    body: bytes
+    bytes_max: int
+
+
+class Result(Wire, frozen=True):
+    """What was read, or why it could not be."""
+
+    reading: Reading | None = None
+    error: str | None = None
+
+
+def work(source: BinaryIO, sink: BinaryIO, rules: SiteRules | None) -> None:
+    """Answer jobs until the source ends."""
+    decode, encode = msgspec.msgpack.Decoder(Job).decode, msgspec.msgpack.Encoder().encode
+    _write(sink, encode(Result()))  # ready
+    while len(head := source.read(FRAME)) == FRAME:
+        job = decode(source.read(int.from_bytes(head, "big")))
+        _write(sink, encode(answer_to(job, rules)))
+
+
+def _write(sink: BinaryIO, message: bytes) -> None:
+    sink.write(len(message).to_bytes(FRAME, "big") + message)
+    sink.flush()
+
+
+def answer_to(job: Job, rules: SiteRules | None) -> Result:
+    """Read one body; whatever goes wrong is a value."""
+    try:
+        body = zlib.decompressobj(-15).decompress(job.body, job.bytes_max)
+        return Result(read(body, url=job.url, content_type=job.content_type, status=job.status, rules=rules))
+    except Exception as error:  # noqa: BLE001 - a page that breaks the parser is an outcome, not our end
+        return Result(error=f"{type(error).__name__}: {error}"[:500])
+
+
+def main() -> None:
+    """Work on standard input and output. The first message is the site rules, as JSON."""
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    sys.stdout = sys.stderr  # a stray print must not break the protocol
+    raw = source.read(int.from_bytes(source.read(FRAME), "big"))
+    # Loading the language model takes most of a second: it is done beside the first pages, not before one of them.
+    threading.Thread(target=language.load, daemon=True).start()
+    config = msgspec.json.decode(raw, type=dict[str, dict[str, dict[str, str]]])
+    work(source, sink, SiteRules(config) if config else None)
+
+
+if __name__ == "__main__":
+    main()
