@@ -51,12 +51,16 @@ class Archivist:
 
     async def tick(self) -> None:
         """Close old segments and put what waits, for ever."""
+        told = None
         while True:
             await asyncio.sleep(_TICK_S)
             try:
                 await self._archive.tick(self._clock())
             except StoreUnavailable as error:
-                self.batches.trouble = str(error)
+                told = self.batches.trouble = str(error)
+            else:
+                if self.batches.trouble == told:  # ours; what a write that waits has said stands until it is through
+                    self.batches.trouble = None
 
     async def _write(self, pages: list[Page]) -> list[Placed]:
         placed = await self._archive.add(pages, self._clock())

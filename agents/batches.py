@@ -57,10 +57,12 @@ class Batches(Generic[Item, Result]):
     async def _write_one(self, batch: "list[tuple[Item, Future[Result]]]") -> None:
         try:
             results = await self._until_written([item for item, _ in batch])
-        except Exception as error:  # noqa: BLE001 - a bug is every item's, and its pump buries the message
-            for _, done in batch:
-                if not done.done():
-                    done.set_exception(error)
+        except Exception as error:  # noqa: BLE001 - a bug: the pump of the item that has it buries the message
+            if len(batch) > 1:  # the others must not suffer for it, and writing twice leaves the same state
+                for one in batch:
+                    await self._write_one([one])
+            elif not batch[0][1].done():
+                batch[0][1].set_exception(error)
             return
         for (_, done), result in zip(batch, results, strict=True):
             if not done.done():

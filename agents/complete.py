@@ -4,6 +4,8 @@ Read after notify: an announcement is sent when its row can be read, never befor
 replay leaves the same rows and the same share counts.
 """
 
+import asyncio
+from asyncio import Future
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -133,7 +135,17 @@ class Completer:
 
     async def on_completion(self, event: EventT[bytes]) -> Acted:
         """Store one ending and tell everybody who waited for it."""
-        completion, began_s = _decode(event.value), self._clock()
+        return Acted(tuple(await self._complete(_decode(event.value))))
+
+    async def give_up(self, raw: bytes, reason: str) -> "Future[Any]":
+        """Tell everybody who waited that a fault of ours kept the ending from being stored as it was."""
+        completion = _decode(raw)
+        ended = completion.document
+        failed = Document(ended.url, ended.domain, ended.fetch_id, ended.kind, Outcome.FAILED, reason)
+        return asyncio.gather(*await self._complete(Completion(failed, completion.waiters)))
+
+    async def _complete(self, completion: Completion) -> "list[Future[Any]]":
+        began_s = self._clock()
         now_ms = int(began_s * 1000)
         shares = {w.share: w for w in completion.waiters if w.share is not None}
         answers = {share: announcement(completion, waiter, share, now_ms) for share, waiter in shares.items()}
@@ -142,7 +154,7 @@ class Completer:
         await self.batches.add((ending, {parent: image_update(completion.document) for parent in parents}))
         self._events.count("updated", "image", len(parents))
         self._events.took("store", (self._clock() - began_s) * 1000)
-        return Acted(tuple([await self._announce(share, waiter, answers[share]) for share, waiter in shares.items()]))
+        return [await self._announce(share, waiter, answers[share]) for share, waiter in shares.items()]
 
     async def _announce(self, share: Share, waiter: Waiter, answer: UrlCompleted) -> Any:
         done_ms = int(self._clock() * 1000)
@@ -171,4 +183,4 @@ def attach(app: AppT, *, completions: TopicT, completer: Completer, pump: Callab
     @app.agent(completions, name=names.COMPLETE)
     async def complete(stream: StreamT[bytes]) -> None:
         """Store each ending, then announce it."""
-        await pump(names.COMPLETE, concurrent=True).run(stream, completer.on_completion)
+        await pump(names.COMPLETE, concurrent=True).run(stream, completer.on_completion, completer.give_up)

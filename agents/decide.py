@@ -54,16 +54,16 @@ def with_times(waiter: Waiter, visit: Visit) -> Waiter:
 def follow(waiter: Waiter, document: Document, *, now_ms: int, redirects_max: int) -> UrlRequest | Document:
     """Send a waiter on along a redirect, or say why it goes no further."""
     target = document.redirect_to or ""
-    seen = {hop.url for hop in waiter.hops}
-    if target in seen or target == document.url:
-        return _ended(document, Outcome.REDIRECT_LOOP, f"the redirects lead in a circle, back to {target}")
-    if len(waiter.hops) >= redirects_max:
-        return _ended(document, Outcome.TOO_MANY_REDIRECTS, f"more than {redirects_max} redirects")
     address = parse(target)
     if not isinstance(address, Address):
         return _ended(
             document, Outcome.INVALID, f"redirected to what cannot be fetched, {target[:200]}: {address.reason}"
         )
+    # Compared as they are asked for: a fragment makes no other URL.
+    if address.href == document.url or any(hop.url == address.href for hop in waiter.hops):
+        return _ended(document, Outcome.REDIRECT_LOOP, f"the redirects lead in a circle, back to {address.href}")
+    if len(waiter.hops) >= redirects_max:
+        return _ended(document, Outcome.TOO_MANY_REDIRECTS, f"more than {redirects_max} redirects")
     hop = Hop(document.url, document.redirect_status, document.visit.web_ms)
     onward = msgspec.structs.replace(waiter, hops=(*waiter.hops, hop), attached_ms=now_ms)
     return UrlRequest(address.href, address.domain, onward)
@@ -132,6 +132,13 @@ class Decider:
             case urls.Attached():
                 self._events.count("requests", "attached")
         return NOTHING
+
+    async def give_up(self, raw: bytes, reason: str) -> "asyncio.Future[Any]":
+        """End a request that a fault of ours kept from being answered."""
+        request = msgspec.msgpack.decode(raw, type=UrlRequest)
+        kind = "page" if request.waiter.parent is None else "image"
+        document = Document(request.url, request.domain, "", kind, Outcome.FAILED, reason)
+        return await self._to_complete(request.domain, Completion(document, (request.waiter,)))
 
     async def on_document(self, event: EventT[bytes]) -> Acted:
         """Remember how a fetch ended, and answer everybody who waited for it."""
@@ -215,7 +222,7 @@ def attach(
     @app.agent(requests, name=names.DECIDE)
     async def decide(stream: StreamT[bytes]) -> None:
         """Answer each request from the urls table, or have its URL fetched once for all."""
-        await pump(names.DECIDE).run(stream, decider.on_request)
+        await pump(names.DECIDE).run(stream, decider.on_request, decider.give_up)
 
     @app.agent(documents, name=names.SETTLE)
     async def settle(stream: StreamT[bytes]) -> None:

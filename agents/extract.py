@@ -70,8 +70,8 @@ class Extractor:
             await self._bury(problem.fragment, source, problem.reason) for problem in read.problems
         ]
         for tweet in read.tweets:
-            for request in requests_in(tweet, now_ms=now_ms, queued_ms=queued_ms):
-                sent.append(await self._send(request))
+            requests = requests_in(tweet, now_ms=now_ms, queued_ms=queued_ms)
+            sent.extend([await self._send(request) for request in requests])
         self._events.count("tweets_read", "ok", len(read.tweets))
         self._events.count("tweets_read", "unreadable", len(read.problems))
         return Acted(tuple(sent))

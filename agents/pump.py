@@ -6,11 +6,10 @@ handler and all: every handler leaves the same state when it runs twice.
 """
 
 import asyncio
-import contextlib
 import logging
 import traceback
 from asyncio import Future
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,6 +21,7 @@ from topology.events import Events
 log = logging.getLogger(__name__)
 
 _RESEND_S: Final = 0.5
+_TURN_MESSAGES: Final = 16  # handled in one go before the loop is given to others
 
 Bury = Callable[[bytes, str, str], Awaitable["Future[Any]"]]  # (message, where it came from, reason)
 
@@ -60,7 +60,7 @@ class Pump:
         """Consume the stream for ever. `last_resort` ends the request of a message that could not be handled."""
         self._last_resort = last_resort
         try:
-            async for event in stream.noack().events():
+            async for event in _events(stream):
                 await self._room.acquire()
                 if self._concurrent:
                     self._spawn(self._act(event, handle))
@@ -75,7 +75,12 @@ class Pump:
             acted = await handle(event)
         except Exception:  # a bug: keep the message, say so, and go on
             log.exception("%s: a message could not be handled", self._stage)
-            acted = await self._poisoned(event)
+            try:
+                acted = await self._poisoned(event)
+            except Exception:  # the log does not even take a dead letter
+                log.exception("%s: and could not be buried; it is tried again", self._stage)
+                self._spawn(self._again(event, handle))
+                return
         self._settle(event, handle, acted)
 
     def _settle(self, event: EventT[bytes], handle: Handler, acted: Acted) -> None:
@@ -88,7 +93,8 @@ class Pump:
             nonlocal left
             left -= 1
             if sent.cancelled():
-                return  # the process is stopping; the message is replayed
+                left = -1  # the process is stopping; the message is replayed, whatever else was sent
+                return
             if sent.exception() is not None:
                 if left >= 0:
                     left = -1  # whatever else was sent is sent again: once is enough
@@ -117,11 +123,39 @@ class Pump:
         raw = message.value or b""
         sent = [await self._bury(raw, f"{message.topic}/{message.partition}/{message.offset}", reason)]
         if self._last_resort is not None:
-            with contextlib.suppress(msgspec.DecodeError):  # then there is no request to end
+            try:
                 sent.append(await self._last_resort(raw, f"a fault of SpiderDuck: {reason.splitlines()[-1]}"))
+            except msgspec.DecodeError:
+                pass  # then there is no request to end
+            except Exception:  # the dead letter has to do
+                log.exception("%s: and what it was for could not be ended", self._stage)
         return Acted(tuple(sent))
 
     def _spawn(self, work: "Any") -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+async def _events(stream: Any) -> AsyncIterator[EventT[bytes]]:
+    """Iterate over a stream's events from its channel, without Faust's per-message bookkeeping.
+
+    A stream would count, time and remember each event (the current event, a set of unacknowledged messages) and give
+    the loop away once per message: 29 of the 49 us of a hop. Stages do not use any of it. What matters is kept: an
+    event of an earlier assignment is dropped, its partition's present owner gets it again.
+    """
+    app, queue, turn = stream.app, stream.channel.queue, 0
+    while True:
+        turn += 1
+        try:
+            if queue.empty():
+                event, turn = await queue.get(), 0
+            else:
+                event = queue.get_nowait()
+        except StopAsyncIteration:
+            return  # how Faust tells a stream that its agent is being stopped
+        if turn >= _TURN_MESSAGES:
+            turn = 0
+            await asyncio.sleep(0)  # others have work too
+        if event.message.generation_id == app.consumer_generation_id:
+            yield event

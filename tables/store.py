@@ -24,30 +24,31 @@ class Store:
 
     def get(self, partition: int, key: bytes) -> bytes | None:
         """Return what stands under a key, encoded; None when nothing does."""
-        found: bytes | None = self._table.data._db_for_partition(partition).get(key)  # noqa: SLF001 - see above
+        found: bytes | None = self._db(partition).get(key)
         return found
 
     def put(self, partition: int, key: bytes, record: Wire) -> None:
         """Write a record. It survives `kill -9` when this returns."""
         value = encode(record)
         self._table.send_changelog(partition, key, value)
-        self._table.data._db_for_partition(partition).put(key, value)  # noqa: SLF001
+        self._db(partition).put(key, value)
 
     def drop(self, partition: int, key: bytes) -> None:
         """Forget a key."""
         self._table.send_changelog(partition, key, None)
-        self._table.data._db_for_partition(partition).delete(key)  # noqa: SLF001
+        self._db(partition).delete(key)
 
     def scan(self, partition: int, start: bytes, entries_max: int) -> list[tuple[bytes, bytes]]:
         """Return entries in order of their keys, from `start` on, at most so many."""
-        data = self._table.data
-        cursor = data._db_for_partition(partition).iter()  # noqa: SLF001
-        return list(_entries(cursor, start, entries_max, data.offset_key))
+        cursor = self._db(partition).iter()
+        return list(_entries(cursor, start, entries_max, self._table.data.offset_key))
 
     def size(self, partition: int) -> int:
         """Return about how many entries a partition has."""
-        db = self._table.data._db_for_partition(partition)  # noqa: SLF001
-        return int(db.property_int_value("rocksdb.estimate-num-keys") or 0)
+        return int(self._db(partition).property_int_value("rocksdb.estimate-num-keys") or 0)
+
+    def _db(self, partition: int) -> Any:
+        return self._table.data._db_for_partition(partition)  # noqa: SLF001 - Faust's public way needs an event
 
 
 def _entries(cursor: Any, start: bytes, entries_max: int, own_key: bytes) -> Iterator[tuple[bytes, bytes]]:

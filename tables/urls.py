@@ -75,8 +75,14 @@ def ask(entry: Entry, request: UrlRequest, *, now_ms: int, waiting_max: int) -> 
     if entry.document is not None and now_ms < entry.fresh_until_ms:
         return entry, Known(entry.document)
     kind = "page" if waiter.parent is None else "image"
-    fetch = FetchRequest(request.url, request.domain, f"{now_ms:x}", kind, asked_ms=now_ms)
+    fetch = FetchRequest(request.url, request.domain, _fetch_id(entry, now_ms), kind, asked_ms=now_ms)
     return msgspec.structs.replace(entry, pending=fetch, waiting=(waiter,)), Fetch(fetch)
+
+
+def _fetch_id(entry: Entry, now_ms: int) -> str:
+    """Name a fetch: another name than the last one's, even in the same millisecond (a window may be nothing)."""
+    name = f"{now_ms:x}"
+    return name if entry.document is None or entry.document.fetch_id != name else f"{name}+"
 
 
 def settle(entry: Entry, document: Document, *, now_ms: int, window: Window) -> tuple[Entry, tuple[Waiter, ...]]:

@@ -13,14 +13,13 @@ from agents.clients.content import open_content
 from agents.clients.http import Reply
 from agents.clients.metadata_sqlite import SqliteMetadata
 from agents.clients.parser_process import answer_to
+from tests.bench.pages import png
 from topology import names
 from topology.embedded_log import Partition
 from topology.records import Placed
 from topology.service import at_work, backlog
 from topology.settings import Settings
 from topology.wiring import Stores, build
-
-from tests.bench.pages import png
 
 # What was shared: a tweet as Twitter's API v2 gives it. Its text has the t.co form, its entities say what that is.
 TWEET = {

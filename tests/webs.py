@@ -125,7 +125,7 @@ class _Saved:
     def __post_init__(self) -> None:
         if self.folder is not None:
             self.entries = json.loads((self.folder / "manifest.json").read_text())
-            self.at = {key(entry["url"]): entry["file"] for entry in self.entries}
+            self.at = {key(self.url(number)): entry["file"] for number, entry in enumerate(self.entries)}
 
     def answer(self, asked: Asked) -> Answer | None:
         if asked.host == SHORT_HOST and asked.target[1:].isdigit() and int(asked.target[1:]) < len(self.entries):
@@ -136,8 +136,11 @@ class _Saved:
         return Answer(body=gzip.decompress((self.folder / name).read_bytes()))
 
     def url(self, number: int) -> str:
-        # The test web speaks no TLS, so every saved page is at the http form of its address.
-        return "http://" + self.entries[number]["url"].partition("://")[2].partition("#")[0]
+        # The test web speaks no TLS, so every saved page is at the http form of its address. Some were saved under
+        # one made-up address: a number keeps them apart.
+        address = self.entries[number]["url"].partition("://")[2].partition("#")[0]
+        same = sum(entry["url"] == self.entries[number]["url"] for entry in self.entries)
+        return f"http://{address}" if same == 1 else f"http://{address}?saved={number}"
 
 
 class SavedWeb:

@@ -7,7 +7,8 @@ keeps the case. Both our consumers, embedded and Kafka, mix this in.
 """
 
 from collections.abc import MutableMapping
-from faust.types import TP
+
+from faust.types import TP, Message
 
 
 class InOrderCommits:
@@ -20,6 +21,20 @@ class InOrderCommits:
     def _start_of(self, tp: TP) -> int:
         """Where reading of this partition began, for as long as nothing has been committed."""
         raise NotImplementedError
+
+    def ack(self, message: Message) -> bool:
+        """Remember that a message is done; called when its last reader has acknowledged it."""
+        if message.acked:
+            return False
+        message.acked = True
+        tp, offset = message.tp, message.offset
+        index = self._acked_index[tp]
+        committed = self._committed_offset[tp]
+        if offset in index or (committed is not None and offset < committed):
+            return False
+        index.add(offset)
+        self._acked[tp].append(offset)
+        return True
 
     def _new_offset(self, tp: TP) -> int | None:
         """Return the offset after the last message of the acknowledged run, None if there is no such run."""

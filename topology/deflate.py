@@ -68,7 +68,7 @@ def expand(data: bytes, *, bytes_max: int) -> bytes:
     stream = isal_zlib.decompressobj(_RAW)
     try:
         body = stream.decompress(data + LAST_BLOCK_EMPTY, bytes_max + 1)
-    except isal_zlib.IsalError as error:  # type: ignore[misc] # typed as an instance
+    except isal_zlib.IsalError as error:  # type: ignore[misc]  # typed as an instance
         raise NotDeflate(str(error)) from error
     if len(body) > bytes_max:
         raise TooLong(f"more than {bytes_max} bytes")

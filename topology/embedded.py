@@ -10,6 +10,7 @@ stage that cannot keep up holds its own partitions and nobody else's.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -19,14 +20,18 @@ from typing import Any, ClassVar, Final
 import faust
 from faust.transport import base
 from faust.types import TP, ConsumerMessage, RecordMetadata
-from faust.types.transports import ConsumerT, ProducerT
+from faust.types.transports import ConductorT, ConsumerT, ProducerT
 
 from topology.commits import InOrderCommits
 from topology.embedded_log import Log, Partition, Record, partition_of
+from topology.runtime import LeanConductor
+
+logger = logging.getLogger(__name__)
 
 _MEMBER: Final = "embedded"
 _TURN_RECORDS: Final = 32  # records one partition may deliver before the next has its turn
 _MEMORY_BYTES_MAX: Final = 32 << 20  # undelivered records kept in memory, over all partitions
+_HOLD_S: Final = 0.5  # between two tries to write to a disk that does not take it
 _KEPT_RECORDS_MAX: Final = 1_000_000  # per partition of a topic without an agent
 
 
@@ -44,12 +49,12 @@ class Producer(base.Producer):
     """Appends to the log. A send is done when its record would survive the process."""
 
     transport: "Transport"
+    _flush_at: asyncio.Handle | None = None  # an app that did not start is flushed too
 
     async def on_start(self) -> None:
         """Open the log with the producer, which Faust starts first."""
         await super().on_start()
         self.transport.log  # noqa: B018 - opens it, or refuses, before anything else starts
-        self._flush_at: asyncio.Handle | None = None
         self._waiting: list[tuple[asyncio.Future[RecordMetadata], RecordMetadata]] = []
         self._turn = 0
         self._partition_of = lru_cache(maxsize=65536)(partition_of)
@@ -103,7 +108,13 @@ class Producer(base.Producer):
 
     def _flush(self) -> None:
         self._flush_at = None
-        self.transport.wake(self.transport.log.flush())
+        try:
+            grown = self.transport.log.flush()
+        except Exception:  # RocksDB's: nothing is lost, and who waits for these sends waits on
+            logger.exception("the log cannot be written; what was sent is held, and tried again every %g s", _HOLD_S)
+            self._flush_at = self.loop.call_later(_HOLD_S, self._flush)
+            return
+        self.transport.wake(grown)
         waiting, self._waiting = self._waiting, []
         for done, metadata in waiting:
             if not done.done():
@@ -115,6 +126,13 @@ class Producer(base.Producer):
         if self._flush_at is not None:
             self._flush_at.cancel()
             self._flush()
+
+    async def on_stop(self) -> None:
+        """Write what was sent last: after this nobody opens the log again."""
+        await super().on_stop()
+        await self.flush()
+        if self._flush_at is not None:
+            self._flush_at.cancel()
 
     async def create_topic(self, topic: str, partitions: int, replication: int, **_: Any) -> None:
         """Make a topic if it is not there; refuse when it has another number of partitions."""
@@ -138,6 +156,7 @@ class Consumer(InOrderCommits, base.Consumer):
         super().__init__(*args, **kwargs)
         self._assigned: set[TP] = set()
         self._grown = asyncio.Event()
+        self._ready: set[TP] = set()  # partitions that may have something to deliver
         self._generation = 0
         self.transport.consumer = self
 
@@ -186,7 +205,7 @@ class Consumer(InOrderCommits, base.Consumer):
 
     def _start_of(self, tp: TP) -> int:
         committed = self.transport.log.committed(Partition(*tp))
-        return 0 if committed is None else committed
+        return self.transport.log.begin(Partition(*tp)) if committed is None else committed
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
         """Go to where every agent had come."""
@@ -202,7 +221,7 @@ class Consumer(InOrderCommits, base.Consumer):
     async def _seek(self, partition: TP, offset: int) -> None:
         log, where = self.transport.log, Partition(*partition)
         log.follow(where, max(offset, log.begin(where)))
-        self._grown.set()
+        self.wake([where])
 
     async def seek_to_beginning(self, *partitions: TP) -> None:
         """Go to the oldest records."""
@@ -227,8 +246,9 @@ class Consumer(InOrderCommits, base.Consumer):
 
     # -- delivery
 
-    def wake(self) -> None:
-        """Say that there may be something to deliver."""
+    def wake(self, grown: Iterable[Partition]) -> None:
+        """Say that these partitions have something to deliver."""
+        self._ready.update(TP(*where) for where in grown)
         self._grown.set()
 
     def on_buffer_drop(self, tp: TP) -> None:
@@ -242,7 +262,7 @@ class Consumer(InOrderCommits, base.Consumer):
         self._grown.set()
 
     async def _drain_messages(self, fetcher: Any) -> None:
-        """Deliver until the fetcher is stopped. (Faust's own loop makes two tasks for every message.)"""
+        """Deliver until the fetcher is stopped. Faust's own loop makes two tasks for every message."""
         while not (self.should_stop or fetcher.should_stop):
             if not self.flow_active:
                 await self.wait(self.can_resume_flow)  # type: ignore[arg-type]  # asyncio's Event will do
@@ -254,17 +274,29 @@ class Consumer(InOrderCommits, base.Consumer):
                 await self._grown.wait()
 
     async def _deliver_one_turn(self) -> bool:
-        delivered = False
-        for tp in list(self._active_partitions):
-            for _ in range(_TURN_RECORDS):
+        delivered, log = False, self.transport.log
+        for tp in tuple(self._ready):
+            where = Partition(*tp)
+            for _ in range(min(_TURN_RECORDS, self._room(tp))):
                 if not self.flow_active or tp not in self._active_partitions:
                     break
-                record = self.transport.log.take(Partition(*tp))
+                record = log.take(where)
                 if record is None:
                     break
                 delivered = True
                 await self.callback(self._to_message(tp, record))
+            if not log.has_next(where):
+                self._ready.discard(tp)
         return delivered
+
+    def _room(self, tp: TP) -> int:
+        """Count records all streams of this partition can take. Faust would wait for them, and with it everybody."""
+        room = _TURN_RECORDS
+        topics: Any = self.app.topics
+        for stream in topics._tp_index.get(tp, ()):  # noqa: SLF001 - nothing public says it
+            queue = stream.queue
+            room = min(room, queue.maxsize - queue.qsize())
+        return room
 
     def _to_message(self, tp: TP, record: Record) -> ConsumerMessage:
         return ConsumerMessage(
@@ -282,7 +314,11 @@ class Consumer(InOrderCommits, base.Consumer):
         )
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
-        self.transport.log.commit({Partition(*tp): offset for tp, offset in offsets.items()})
+        try:
+            self.transport.log.commit({Partition(*tp): offset for tp, offset in offsets.items()})
+        except Exception:  # RocksDB's: the next commit says it again, a restart replays
+            logger.exception("the log cannot be written; progress is committed later")
+            return False
         return True
 
     def close(self) -> None:
@@ -291,7 +327,7 @@ class Consumer(InOrderCommits, base.Consumer):
     def _new_topicpartition(self, topic: str, partition: int) -> TP:
         return TP(topic, partition)
 
-    async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:  # noqa: ASYNC109
+    async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:  # noqa: ASYNC109 - Faust names it
         raise NotImplementedError("delivery does not go through getmany")
 
 
@@ -300,6 +336,7 @@ class Transport(base.Transport):
 
     Consumer: ClassVar[type[ConsumerT]] = Consumer
     Producer: ClassVar[type[ProducerT]] = Producer
+    Conductor: ClassVar[type[ConductorT]] = LeanConductor
 
     driver_version = "embedded"
     default_port = 0
@@ -325,10 +362,10 @@ class Transport(base.Transport):
             self.log.create_topic(topic, known)
         return known
 
-    def wake(self, grown: list[Partition]) -> None:
+    def wake(self, grown: set[Partition]) -> None:
         """Tell the consumer of new records."""
         if grown and self.consumer is not None:
-            self.consumer.wake()
+            self.consumer.wake(grown)
 
     def close(self) -> None:
         """Let go of the directory. The app must have stopped."""

@@ -113,14 +113,18 @@ class Log:
             self._db = Rdict(str(path), _options())
         except Exception as error:  # rocksdict raises bare Exception; the text tells
             raise _refusal(path, error) from error
-        self._meta = self._read_meta()
+        try:
+            self._meta = self._read_meta()
+        except Refusal:
+            self._db.close()
+            raise
         self._ends: dict[Partition, int] = {}
         self._visible: dict[Partition, int] = {}  # the ends as readers may see them: without what is pending
-        self._begins: dict[Partition, int] = {}
+        self._begins: dict[Partition, int] = {}  # exact: nothing is deleted but by this process
         self._tails: dict[Partition, Tail] = {}
         self._tail_bytes = 0
-        self._batch = WriteBatch(raw_mode=True)
         self._pending: list[tuple[Partition, Record]] = []
+        self._pending_notes: dict[bytes, bytes | None] = {}
         for topic in self._meta.topics:
             self._find_ends(topic)
 
@@ -155,40 +159,33 @@ class Log:
         """Give a record its offset and put it in the pending batch. Nobody sees it before `flush`."""
         offset = self._ends[where]
         self._ends[where] = offset + 1
-        number = self._meta.topics[where.topic][0]
-        self._batch.put(
-            _RECORD.pack(_KIND_RECORD, 0, number, where.partition, offset),
-            _VALUE.pack(timestamp, _NO_KEY if key is None else len(key)) + (key or b"") + value,
-        )
         self._pending.append((where, Record(offset, timestamp, key, value)))
         return offset
 
     def note(self, name: str, value: bytes | None) -> None:
         """Write a note with the pending batch, so that it stands exactly when those records do; None removes it."""
-        key = _NOTES + name.encode()
-        if value is None:
-            self._batch.delete(key)
-        else:
-            self._batch.put(key, value)
+        self._pending_notes[_NOTES + name.encode()] = value
 
     def noted(self, name: str) -> bytes | None:
         """Return a note as it stands in the log."""
         value: bytes | None = self._db.get(_NOTES + name.encode())
         return value
 
-    def flush(self) -> list[Partition]:
-        """Write what is pending, show it to readers, and return the partitions that have grown."""
-        if self._batch.is_empty():
-            return []
-        pending, self._pending = self._pending, []
-        batch, self._batch = self._batch, WriteBatch(raw_mode=True)
-        self._db.write(batch)
-        grown = []
+    def flush(self) -> set[Partition]:
+        """Write what is pending, show it to readers, and return the partitions that have grown.
+
+        What cannot be written (a full disk) stays pending, and the error is RocksDB's.
+        """
+        if not self._pending and not self._pending_notes:
+            return set()
+        self._db.write(self._pending_batch())
+        pending, self._pending, self._pending_notes = self._pending, [], {}
+        grown = set()
         for where, record in pending:
             self._visible[where] = record.offset + 1
             tail = self._tails.get(where)
             if tail is not None:
-                grown.append(where)
+                grown.add(where)
                 if tail.end == record.offset and self._tail_bytes < self.memory_bytes_max:
                     tail.records.append(record)
                     self._tail_bytes += record.size_bytes
@@ -203,6 +200,7 @@ class Log:
             batch.put(_commit_key(where), b"%d" % offset)
             self._delete_before(batch, where, offset)
         self._db.write(batch)
+        self._begins.update((where, max(offset, self._begins[where])) for where, offset in offsets.items())
 
     # -- reading
 
@@ -216,6 +214,11 @@ class Log:
         tail = self._tails.pop(where, None)
         if tail is not None:
             self._tail_bytes -= sum(record.size_bytes for record in tail.records)
+
+    def has_next(self, where: Partition) -> bool:
+        """Say whether `take` would hand something out."""
+        tail = self._tails[where]
+        return bool(tail.records) or tail.start < self._visible[where]
 
     def position(self, where: Partition) -> int | None:
         """Return the offset of the next record `take` would hand out; None when nobody follows."""
@@ -265,8 +268,7 @@ class Log:
 
     def begin(self, where: Partition) -> int:
         """The offset of the oldest record, or the end when there is none."""
-        first = self.read(where, 0, records_max=1, bytes_max=1)
-        return first[0].offset if first else self._ends.get(where, 0)
+        return self._begins.get(where, 0)
 
     def end(self, where: Partition) -> int:
         """The offset the next record will get."""
@@ -284,9 +286,27 @@ class Log:
 
     # -- inside
 
+    def _pending_batch(self) -> WriteBatch:
+        batch = WriteBatch(raw_mode=True)
+        for where, record in self._pending:
+            length = _NO_KEY if record.key is None else len(record.key)
+            batch.put(
+                _RECORD.pack(_KIND_RECORD, 0, self._meta.topics[where.topic][0], where.partition, record.offset),
+                _VALUE.pack(record.timestamp, length) + (record.key or b"") + record.value,
+            )
+        for name, value in self._pending_notes.items():
+            if value is None:
+                batch.delete(name)
+            else:
+                batch.put(name, value)
+        return batch
+
     def _read_meta(self) -> _Meta:
         raw = self._db.get(_META)
-        meta = _Meta(_FORMAT, {}) if raw is None else msgspec.msgpack.decode(raw, type=_Meta)
+        try:
+            meta = _Meta(_FORMAT, {}) if raw is None else msgspec.msgpack.decode(raw, type=_Meta)
+        except msgspec.DecodeError as error:
+            raise Refusal(f"what {self.path} holds is no log of this program: {error}") from error
         if meta.format != _FORMAT:
             raise Refusal(
                 f"the log in {self.path} has format {meta.format}, this version reads {_FORMAT}: "
@@ -306,23 +326,26 @@ class Log:
                 if (kind, at_topic, at_partition) == (_KIND_RECORD, number, partition):
                     end = max(end, offset + 1)
             self._ends[where] = self._visible[where] = end
+            first = self.read(where, 0, records_max=1, bytes_max=1)
+            self._begins[where] = first[0].offset if first else end
 
     def _delete_before(self, batch: WriteBatch, where: Partition, offset: int) -> None:
         number = self._meta.topics[where.topic][0]
-        begin = self._begins.get(where, 0)
+        begin = self._begins[where]
         if offset > begin:
             batch.delete_range(
                 _RECORD.pack(_KIND_RECORD, 0, number, where.partition, begin),
                 _RECORD.pack(_KIND_RECORD, 0, number, where.partition, offset),
             )
-            self._begins[where] = offset
 
     def _trim_kept(self, where: Partition) -> None:
         """Bound a topic nobody here reads: its consumers are users, who have this long."""
         batch = WriteBatch(raw_mode=True)
-        self._delete_before(batch, where, self._ends[where] - self.kept_records_max)
+        begin = self._ends[where] - self.kept_records_max
+        self._delete_before(batch, where, begin)
         if not batch.is_empty():
             self._db.write(batch)
+            self._begins[where] = begin
 
 
 class LogReader(Log):
@@ -334,16 +357,36 @@ class LogReader(Log):
         self.path = path
         options = _options()
         options.set_max_open_files(-1)  # a secondary instance needs its files open: the writer deletes them
-        self._db = Rdict(str(path), options, access_type=AccessType.secondary(str(scratch)))
-        self._pending = []
+        try:
+            self._db = Rdict(str(path), options, access_type=AccessType.secondary(str(scratch)))
+        except Exception as error:  # rocksdict raises bare Exception
+            raise Refusal(f"the log in {path} cannot be read: {error}") from error
         self._ends = {}
         self._visible = {}
+        self._begins = {}
         self._meta = self._read_meta()
 
     def refresh(self) -> None:
-        """See what the writer has written since."""
-        self._db.try_catch_up_with_primary()
+        """See what the writer has written since. Raises Refusal when that cannot be read."""
+        try:
+            self._db.try_catch_up_with_primary()
+        except Exception as error:  # rocksdict raises bare Exception
+            raise Refusal(f"the log in {self.path} cannot be read: {error}") from error
         self._meta = self._read_meta()
+
+    def begin(self, where: Partition) -> int:
+        """The offset of the oldest record this view has, or the end when there is none."""
+        if where.topic not in self._meta.topics:
+            return 0
+        self._find_ends(where.topic)
+        return self._begins[where]
+
+    def end(self, where: Partition) -> int:
+        """The offset the next record will get, as far as this view goes; 0 when there is no such topic."""
+        if where.topic not in self._meta.topics:
+            return 0
+        self._find_ends(where.topic)
+        return self._ends[where]
 
     def close(self) -> None:
         """Let go of the files."""

@@ -34,6 +34,8 @@ STAGES_MS: Final = ("decide", "queue", "wait", "web", "parse", "settle", "store"
 
 _GROWTH: Final = 1.05  # a bucket is 5 % wide: a percentile is that exact
 _LOG_GROWTH: Final = math.log(_GROWTH)
+_LEAST_MS: Final = 0.001  # what is shorter took no time
+_NO_TIME: Final = math.floor(math.log(_LEAST_MS) / _LOG_GROWTH) - 1
 
 
 @dataclass(slots=True)
@@ -48,7 +50,7 @@ class Durations:
         """Count one duration."""
         self.count += 1
         self.total_ms += ms
-        self.buckets[int(math.log(ms + 1) / _LOG_GROWTH) if ms > 0 else 0] += 1
+        self.buckets[math.floor(math.log(ms) / _LOG_GROWTH) if ms >= _LEAST_MS else _NO_TIME] += 1
 
     def percentile(self, percent: float) -> float:
         """Return the duration that `percent` of all stay within, 0 when there are none."""
@@ -56,7 +58,8 @@ class Durations:
         for bucket in sorted(self.buckets):
             left -= self.buckets[bucket]
             if left <= 0:
-                return round(math.exp((bucket + 1) * _LOG_GROWTH) - 1, 1)
+                middle_ms = math.exp((bucket + 0.5) * _LOG_GROWTH)
+                return 0.0 if bucket == _NO_TIME else round(middle_ms, 3 if middle_ms < 1 else 1)
         return 0.0
 
 

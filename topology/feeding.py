@@ -6,117 +6,63 @@ memory with it.
 """
 
 import asyncio
-import gzip
 import hashlib
-import io
-import sys
-import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import aclosing
 from pathlib import Path
-from typing import IO, Final
-
-import msgspec
+from typing import Final
 
 from topology import names
 from topology.errors import Refusal
+from topology.public import dead_letter
 from topology.service import undelivered
+from topology.sources import Line, is_file, messages
 from topology.wiring import Worker
 
-STDIN: Final = "-"
 _LOOK_EVERY: Final = 8  # messages between two looks at the backlog
+_AHEAD_OF: Final = (names.TWEETS, names.URL_REQUESTS, names.FETCH_REQUESTS)
 _UNDELIVERED_MAX: Final = 600  # messages the stages have not taken yet
 _PAUSE_S: Final = 0.005
-_GZIP_MAGIC: Final = b"\x1f\x8b"
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One message and where it stood."""
-
-    source: str
-    number: int
-    raw: bytes
-
-
-def lines_of(source: str) -> Iterator[Line]:
-    """Read the messages of a file or of standard input: lines, or the elements of one JSON document.
-
-    Gzip is told by its first bytes, not by a name. Raises Refusal when the file cannot be read.
-    """
-    try:
-        with _opened(source) as stream:
-            whole = source.removesuffix(".gz").endswith(".json")
-            yield from _elements(source, stream.read()) if whole else _lines(source, stream)
-    except (OSError, EOFError, zlib.error) as error:
-        raise Refusal(f"{source} cannot be read: {error}") from error
-
-
-@contextmanager
-def _opened(source: str) -> Iterator[IO[bytes]]:
-    if source == STDIN:
-        yield sys.stdin.buffer
-        return
-    with Path(source).open("rb") as plain:
-        zipped = plain.read(2) == _GZIP_MAGIC
-        plain.seek(0)
-        if zipped:
-            with gzip.open(plain) as unzipped:
-                yield io.BufferedReader(unzipped)
-        else:
-            yield plain
-
-
-def _lines(source: str, stream: IO[bytes]) -> Iterator[Line]:
-    for number, raw in enumerate(stream, 1):
-        if raw.strip():
-            yield Line(source, number, raw.rstrip(b"\r\n"))
-
-
-def _elements(source: str, raw: bytes) -> Iterator[Line]:
-    """A .json file is one document: an array of messages, or one message; or lines after all."""
-    try:
-        elements = msgspec.json.decode(raw, type=list[msgspec.Raw])
-    except msgspec.DecodeError:
-        elements = None
-    if elements is not None:
-        for number, element in enumerate(elements, 1):
-            yield Line(source, number, bytes(element))
-        return
-    try:
-        msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        yield from _lines(source, io.BytesIO(raw))
-    else:
-        yield Line(source, 1, raw)
 
 
 class Feed:
-    """Puts the lines of some sources into `tweets`, from where an earlier run of the same command stopped."""
+    """Puts the messages of some sources into `tweets`, from where an earlier run of the same command stopped.
+
+    A source named twice is read once. Raises Refusal when one is missing.
+    """
 
     def __init__(self, worker: Worker, sources: tuple[str, ...]) -> None:
         self._worker = worker
-        self._sources = sources
+        self._notes = {source: note_of(source) for source in dict.fromkeys(sources)}
+        self._ended = False
+        self.has_fed_all = False
         self.fed = 0
         self.resumed = 0
 
     async def run(self, stopping: Callable[[], bool]) -> None:
         """Feed everything, or until `stopping`."""
-        for source in self._sources:
-            note = note_of(source)
-            done = self._done(note)
-            self.resumed += done
-            lines = lines_of(source)
-            while (line := await _next(lines, source)) is not None and not stopping():
+        try:
+            for source, note in self._notes.items():
+                await self._run(source, note, lambda: self._ended or stopping())
+            self.has_fed_all = not stopping()
+        finally:
+            self._ended = True  # the thread that waits for a pipe hears it
+
+    async def _run(self, source: str, note: str | None, stopping: Callable[[], bool]) -> None:
+        done = self._done(note)
+        self.resumed += done
+        async with aclosing(messages(source, stopping)) as lines:
+            async for line in lines:
+                if stopping():
+                    return
                 if line.number > done:
                     await self._put(line, note)
 
     def forget(self) -> None:
         """Forget how far the sources were read: everything in them has been announced."""
         log = self._worker.app.transport.log
-        for source in self._sources:
-            if note := note_of(source):
+        for note in self._notes.values():
+            if note:
                 log.note(note, None)
         log.flush()
 
@@ -125,31 +71,34 @@ class Feed:
         return int(raw) if raw else 0
 
     async def _put(self, line: Line, note: str | None) -> None:
-        key = f"{names.LINE_KEY_PREFIX}{line.source}:{line.number}"
-        await self._worker.outlets[names.TWEETS].raw(key, line.raw)
+        place = f"{line.source}:{line.number}"
+        if line.fault is not None:
+            await self._worker.outlets[names.DEAD_LETTERS].raw(place, dead_letter(line.raw, line.fault, place))
+            return  # not noted: it may be there when the command is given again
+        await self._worker.outlets[names.TWEETS].raw(f"{names.LINE_KEY_PREFIX}{place}", line.raw)
         if note:
             self._worker.app.transport.log.note(note, b"%d" % line.number)
         self.fed += 1
         if self.fed % _LOOK_EVERY == 0:
             await asyncio.sleep(0)
-            while (
-                undelivered(self._worker, (names.TWEETS, names.URL_REQUESTS, names.FETCH_REQUESTS)) > _UNDELIVERED_MAX
-            ):
+            while self._is_far_ahead():  # noqa: ASYNC110 - the log has no event for "taken", and should not pay for one
                 await asyncio.sleep(_PAUSE_S)
+
+    def _is_far_ahead(self) -> bool:
+        return undelivered(self._worker, _AHEAD_OF) > _UNDELIVERED_MAX
 
 
 def note_of(source: str) -> str | None:
-    """Name a file as it is now: path, size and time of change. Standard input has no name, and cannot be resumed."""
-    if source == STDIN:
-        return None
-    path = Path(source).resolve()
-    stat = path.stat()
+    """Name a file as it is now: path, size and time of change. A pipe has no such name, and cannot be resumed.
+
+    Raises Refusal when the file is missing.
+    """
+    try:
+        if not is_file(source):
+            return None
+        path = Path(source).resolve()
+        stat = path.stat()
+    except OSError as error:
+        raise Refusal(f"{source} cannot be read: {error.strerror}") from error
     identity = f"{path}\0{stat.st_size}\0{stat.st_mtime_ns}"
     return "feed/" + hashlib.sha256(identity.encode()).hexdigest()[:32]
-
-
-async def _next(lines: Iterator[Line], source: str) -> Line | None:
-    """Read the next line; standard input may be slow, so it is read in a thread."""
-    if source == STDIN:
-        return await asyncio.to_thread(next, lines, None)
-    return next(lines, None)

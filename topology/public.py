@@ -5,7 +5,9 @@ may be added with a default, never renamed, removed or given another meaning.
 """
 
 import base64
-from datetime import UTC, datetime
+import time
+from functools import lru_cache
+from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
@@ -133,7 +135,8 @@ def is_resolved(completion: Completion) -> bool:
     """Say whether the last hop can be trusted: it answered 200, and was not cut, refused or a wall."""
     document = completion.document
     http = document.http
-    return document.outcome is Outcome.FETCHED and http is not None and http.status == 200 and not http.truncated  # noqa: PLR2004
+    whole = http is not None and http.status == HTTPStatus.OK and not http.truncated
+    return document.outcome is Outcome.FETCHED and whole
 
 
 def own_ms(waiter: Waiter, now_ms: int) -> int:
@@ -152,7 +155,12 @@ def dead_letter(raw: bytes, reason: str, source: str) -> bytes:
 
 def iso(at_ms: int) -> str:
     """Write a point in time (epoch ms) as ISO 8601 with milliseconds."""
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return f"{_second(at_ms // 1000)}.{at_ms % 1000:03d}Z"
+
+
+@lru_cache(maxsize=256)
+def _second(at_s: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at_s))  # every announcement writes three of these
 
 
 def schemas() -> dict[str, dict[str, Any]]:

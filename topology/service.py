@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import socket
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -10,7 +11,7 @@ from typing import Final
 
 from faust.types import TP
 
-from topology import names
+from topology import names, views
 from topology.embedded_log import Partition
 from topology.errors import Refusal
 from topology.records import Sweep
@@ -31,14 +32,21 @@ async def running(settings: Settings, *, web: bool) -> AsyncIterator[Worker]:
 
     `web`: open the web views' port. Raises Refusal when the log, a store or the port cannot be had.
     """
-    async with open_stores(settings) as stores, at_work(build(settings, stores), web=web) as worker:
-        yield worker
+    if web:
+        _refuse_taken_port(settings)
+    async with open_stores(settings) as stores:
+        worker = build(settings, stores)
+        if web:
+            views.attach(worker, metadata=stores.metadata, backlogs=lambda: backlogs(worker))
+        async with at_work(worker, web=web):
+            yield worker
 
 
 @asynccontextmanager
 async def at_work(worker: Worker, *, web: bool) -> AsyncIterator[Worker]:
     """Start a worker that was built, and stop it after. Its stores are the caller's."""
     quiet_logs()
+    worker.settings.data.mkdir(parents=True, exist_ok=True)
     worker.app.conf.web_enabled = web
     _refuse_early(worker)
     try:
@@ -64,12 +72,30 @@ def quiet_logs() -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
+def _refuse_taken_port(settings: Settings) -> None:
+    """Try the web port before anything starts: Faust would find out last, and crash half of a running worker."""
+    host, port = settings.web_host, settings.web_port
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        reason = str(error.strerror or error).partition(" (while")[0]  # `create_server` adds the address again
+        raise Refusal(
+            f"the web views cannot listen on {host} port {port}: {reason}. "
+            "Choose another port with --web-port, or another address with --web-host"
+        ) from error
+
+
 def _refuse_early(worker: Worker) -> None:
     """Open the log before Faust starts: a Refusal says more than a crashed service."""
     transport = worker.app.transport
     if hasattr(transport, "log"):
-        for topic in names.TOPICS:
-            transport.log.create_topic(topic, worker.settings.partitions)
+        try:
+            for topic in names.TOPICS:
+                transport.log.create_topic(topic, worker.settings.partitions)
+        except Refusal:
+            transport.close()
+            raise
 
 
 # Every topic a stage reads. When nothing in them is unacknowledged, every request has ended.
@@ -94,6 +120,11 @@ def backlog(worker: Worker, topics: Iterable[str] = CONSUMED) -> int:
             if tp in consumer.assignment():
                 left += consumer.highwater(tp) - consumer.done_until(tp) - consumer.done_beyond(tp)
     return left
+
+
+def backlogs(worker: Worker) -> dict[str, int]:
+    """Count messages that are not acknowledged, for every topic a stage reads."""
+    return {topic: backlog(worker, (topic,)) for topic in CONSUMED}
 
 
 def undelivered(worker: Worker, topics: Iterable[str]) -> int:

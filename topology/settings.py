@@ -5,6 +5,7 @@ with the name, the value and the range.
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
@@ -17,6 +18,7 @@ from topology.errors import Refusal
 PREFIX: Final = "SPIDERDUCK_"
 STAGES: Final = ("extract", "decide", "fetch", "parse", "archive", "complete")
 _DAY_S: Final = 86_400.0
+_PORT_MAX: Final = 65_535
 
 Network = IPv4Network | IPv6Network
 
@@ -26,11 +28,38 @@ def _number(default: float, why: str, least: float, most: float, kind: Callable[
 
 
 def _count(default: int, why: str, least: int, most: int) -> Any:
-    return _number(default, why, least, most, int)
+    return _number(default, why, least, most, _whole)
+
+
+def _whole(value: Any) -> int:
+    number = int(value)
+    if isinstance(value, float) and number != value:
+        raise ValueError("a whole number")
+    return number
 
 
 def _other(default: Any, why: str, kind: Callable[[Any], Any]) -> Any:
     return field(default=default, metadata={"why": why, "kind": kind})
+
+
+def _text(value: Any) -> str:
+    """Printable ASCII: what goes into a header or a URL must not end a line there."""
+    if not isinstance(value, str) or not value or not value.isascii() or not value.isprintable():
+        raise ValueError("a text of printable ASCII characters")
+    return value
+
+
+def _product_token(value: Any) -> str:
+    """RFC 9309, 2.2.1: letters, `_` and `-`; a robots.txt could not name anything else."""
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z_-]+", value):
+        raise ValueError("a product token: letters, _ and - (RFC 9309, 2.2.1)")
+    return value
+
+
+def _path(value: Any) -> Path:
+    if not isinstance(value, str | Path) or not str(value) or "\0" in str(value):
+        raise ValueError("a path")
+    return Path(value)
 
 
 def _flag(value: Any) -> bool:
@@ -43,6 +72,8 @@ def _flag(value: Any) -> bool:
 
 def _words(value: Any) -> tuple[str, ...]:
     parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, list | tuple):
+        raise ValueError("a list")  # noqa: TRY004 - it becomes a Refusal like every other value
     return tuple(str(part).strip() for part in parts if str(part).strip())
 
 
@@ -64,7 +95,7 @@ def _host_port(value: Any) -> tuple[str, int] | None:
     if value is None or isinstance(value, tuple):
         return value
     host, colon, port = str(value).rpartition(":")
-    if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
+    if not colon or not host or not port.isdecimal() or not 0 < int(port) <= _PORT_MAX:
         raise ValueError("HOST:PORT")
     return host.strip("[]"), int(port)
 
@@ -91,13 +122,13 @@ class Settings:
     """All settings of one worker. See the fields' reasons: `spiderduck settings` prints them."""
 
     # Where things are
-    data: Path = _other(Path("data"), "directory of the log, tables, metadata and content of local mode", Path)
-    log_url: str = _other("embedded:", "embedded: or kafka://host:port", str)
-    metadata_url: str = _other("sqlite:", "metadata store; sqlite: is a file under data", str)
-    content_url: str = _other("file:", "content store; file: is a directory under data", str)
+    data: Path = _other(Path("data"), "directory of the log, tables, metadata and content of local mode", _path)  # noqa: RUF009 - a Path is immutable
+    log_url: str = _other("embedded:", "embedded: or kafka://host:port", _text)
+    metadata_url: str = _other("sqlite:", "metadata store; sqlite: is a file under data", _text)
+    content_url: str = _other("file:", "content store; file: is a directory under data", _text)
     stages: tuple[str, ...] = _other(STAGES, "the stages this worker runs", _stages)
     partitions: int = _count(4, "partitions of every topic; cannot change once there is data", 1, 1024)
-    web_host: str = _other("127.0.0.1", "address the web views listen on", str)
+    web_host: str = _other("127.0.0.1", "address the web views listen on", _text)
     web_port: int = _count(6066, "port of the web views", 1, 65535)
     commit_interval_s: float = _number(0.5, "how often progress is committed", 0.05, 60)
     drain_s_max: float = _number(10, "how long a stopping worker finishes what is in flight", 0, 600)
@@ -130,9 +161,9 @@ class Settings:
     retries_max: int = _count(2, "retries of a transient failure", 0, 20)
     retry_s: float = _number(1, "wait before the first retry; doubles each time", 0.01, 3600)
     user_agent: str = _other(
-        "Mozilla/5.0 (compatible; SpiderDuck/0.1; +https://spiderduck.example/bot)", "User-Agent sent", str
+        "Mozilla/5.0 (compatible; SpiderDuck/0.1; +https://spiderduck.example/bot)", "User-Agent sent", _text
     )
-    robots_agent: str = _other("SpiderDuck", "product token looked for in robots.txt", str)
+    robots_agent: str = _other("SpiderDuck", "product token looked for in robots.txt", _product_token)
     robots_s: float = _number(_DAY_S, "robots.txt is kept (RFC 9309: no more than a day)", 1, _DAY_S)
     robots_error_s: float = _number(
         300, "an unreachable robots.txt forbids this long before it is asked again", 1, 3600
@@ -220,7 +251,8 @@ def _checked(name: str, value: Any, where: str) -> Any:
     if knob is None:
         raise Refusal(f"{where}: there is no setting {name!r}; the settings are {', '.join(sorted(_FIELDS))}")
     if name == "domains":
-        return {domain: _checked_domain(domain, own, where) for domain, own in _table(value).items()}
+        tables = _in_range(name, value, where, knob.metadata)
+        return {domain.lower(): _checked_domain(domain, own, where) for domain, own in tables.items()}
     return _in_range(name, value, where, knob.metadata)
 
 
@@ -228,20 +260,20 @@ def _in_range(name: str, value: Any, where: str, limits: Mapping[str, Any]) -> A
     kind = limits["kind"]
     try:
         if isinstance(value, bool) and kind is not _flag:
-            raise ValueError("not a boolean")  # noqa: TRY301, TRY004 - caught below, with the name
+            raise ValueError("not a boolean")  # noqa: TRY301 - caught below, with the name
         good = kind(value)
-    except (TypeError, ValueError) as error:
-        expected = {int: "a whole number", float: "a number"}.get(kind, str(error))
+    except (TypeError, ValueError, OverflowError) as error:
+        expected = {_whole: "a whole number", float: "a number"}.get(kind, str(error))
         raise Refusal(f"{where}: {name} = {value!r} is impossible: it must be {expected}") from None
     least, most = limits.get("least"), limits.get("most")
     if least is not None and most is not None and not least <= good <= most:
-        raise Refusal(f"{where}: {name} = {value!r} is impossible: it must lie between {least:g} and {most:g}")
+        raise Refusal(f"{where}: {name} = {value!r} is impossible: it must lie between {least:.12g} and {most:.12g}")
     return good
 
 
 def _checked_domain(domain: str, own: Any, where: str) -> DomainSettings:
     known = {knob.name for knob in fields(DomainSettings)}
-    values = _table(own)
+    values = _in_range(f"domains.{domain}", own, where, _FIELDS["domains"].metadata)
     for name in values:
         if name not in known:
             raise Refusal(f"{where}: domains.{domain} has no setting {name!r}; it may set {', '.join(sorted(known))}")

@@ -11,7 +11,7 @@ import os
 import select
 import stat
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
@@ -68,7 +68,7 @@ def is_file(source: str) -> bool:
     return source != STDIN and stat.S_ISREG(Path(source).stat().st_mode)
 
 
-async def messages(source: str, stopping: Stopping) -> AsyncIterator[Line]:
+async def messages(source: str, stopping: Stopping) -> AsyncGenerator[Line, None]:
     """Read the messages of a file, a pipe or standard input, until the end or until `stopping`.
 
     A file is read on the spot, in small chunks. A pipe may be slow: a thread waits for it, and looks up now and then.
@@ -95,7 +95,7 @@ def _opened(source: str) -> IO[bytes]:
 
 
 def _wait_for(fd: int, stopping: Stopping) -> bytes:
-    """Read what a pipe has next; nothing at its end, and when stopping. (Python cannot interrupt a blocked read.)"""
+    """Read what a pipe has next; nothing at its end, and when stopping. A blocked read could not be interrupted."""
     while not stopping():
         if select.select([fd], [], [], _LOOK_S)[0]:
             return os.read(fd, _CHUNK_BYTES)
@@ -142,8 +142,8 @@ class Messages:
             yield self.broken("the gzip stream breaks off")
         elif self._form is _Form.DOCUMENT:
             yield from self._document(bytes(self._held))
-        elif self._held:
-            yield from self._line(bytes(self._held))
+        else:
+            yield from self._as_lines(ended=True)
 
     def broken(self, fault: str) -> Line:
         """Say that nothing can be read from here on."""
@@ -166,10 +166,12 @@ class Messages:
                 "make it lines first, as `jq -c '.[]'` does"
             )
 
-    def _as_lines(self) -> Iterator[Line]:
+    def _as_lines(self, *, ended: bool = False) -> Iterator[Line]:
         self._form = _Form.LINES
         held, self._held = bytes(self._held), bytearray()
         yield from self._split(held)
+        if ended and self._held:
+            yield from self._line(bytes(self._held))
 
     def _split(self, plain: bytes) -> Iterator[Line]:
         *ended, rest = plain.split(b"\n")
@@ -187,15 +189,14 @@ class Messages:
         text = raw.removeprefix(_BYTE_ORDER_MARK).strip()
         is_array = text.startswith(b"[")
         try:
-            found = msgspec.json.decode(text, type=list[msgspec.Raw] if is_array else msgspec.Raw)
+            found = msgspec.json.decode(text if is_array else b"[" + text + b"]", type=list[msgspec.Raw])
         except msgspec.DecodeError as error:
             if is_array and not _is_json(text.partition(b"\n")[0]):
                 yield self.broken(f"it begins as a JSON array, and is none: {error}")
                 return
-            yield from self._as_lines()  # an object that is none was a broken line
-            yield from self._line(bytes(self._held))
+            yield from self._as_lines(ended=True)  # a broken line is not an object on several
             return
-        for number, element in enumerate(found if is_array else [found], 1):
+        for number, element in enumerate(found, 1):
             yield Line(self._source, number, bytes(element))
 
 
@@ -206,12 +207,15 @@ def _form_of(begun: bytes) -> _Form:
         return _Form.UNKNOWN
     if text.startswith(b"["):
         return _Form.DOCUMENT
-    line, newline, _ = text.partition(b"\n")
+    line, newline, rest = text.partition(b"\n")
     if not text.startswith(b"{") or len(line) > LINE_BYTES_MAX:
         return _Form.LINES
     if not newline:
         return _Form.UNKNOWN
-    return _Form.LINES if _is_json(line) else _Form.DOCUMENT
+    if _is_json(line):
+        return _Form.LINES
+    second = rest.lstrip()  # of an object on several lines, it begins a member or ends the object
+    return _Form.UNKNOWN if not second else _Form.LINES if second.startswith(b"{") else _Form.DOCUMENT
 
 
 def _is_json(text: bytes) -> bool:
@@ -247,14 +251,16 @@ class _Inflater:
         if not self._is_gzip:
             yield chunk
             return
-        while chunk:
+        plain = b""
+        while chunk or len(plain) == INFLATED_BYTES_MAX:
             if self._member.eof:
                 chunk = chunk.lstrip(b"\0")  # padding, as tar and tapes leave it
                 if not chunk:
-                    return
+                    break
                 self._member = zlib.decompressobj(_GZIP)
             self._has_read = True
-            yield self._member.decompress(chunk, INFLATED_BYTES_MAX)
+            plain = self._member.decompress(chunk, INFLATED_BYTES_MAX)
+            yield plain
             chunk = self._member.unconsumed_tail or self._member.unused_data
 
     def end(self) -> Iterator[bytes]:

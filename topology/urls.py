@@ -258,7 +258,7 @@ def _as_sent(reference: str) -> str:
 @cache
 def _suffix_list() -> "TLDExtract":
     """Read the public suffix list that tldextract bundles: once, and from disk only."""
-    from tldextract import TLDExtract  # noqa: PLC0415 -- 0.2 s and 25 MB, which not every process needs
+    from tldextract import TLDExtract  # noqa: PLC0415 - 0.2 s and 25 MB, which not every process needs
 
     return TLDExtract(cache_dir=None, suffix_list_urls=(), include_psl_private_domains=True)
 

@@ -86,7 +86,7 @@ def build(settings: Settings, stores: Stores, *, clock: Clock = time.time) -> Wo
 # -- stages, in the order a tweet meets them
 
 
-def _extract(worker: Worker, stores: Stores, clock: Clock) -> None:
+def _extract(worker: Worker, _: Stores, clock: Clock) -> None:
     """Stands first: knows no domain yet, and gives every request its key."""
     extractor = extract.Extractor(
         worker.events,
@@ -99,7 +99,7 @@ def _extract(worker: Worker, stores: Stores, clock: Clock) -> None:
     extract.attach(worker.app, tweets=worker.topics[names.TWEETS], extractor=extractor, pump=pump(worker))
 
 
-def _decide(worker: Worker, stores: Stores, clock: Clock) -> None:
+def _decide(worker: Worker, _: Stores, clock: Clock) -> None:
     """Stands before fetch: most shares are repeats. Hears how fetches ended, because it knows who waits."""
     decider = decide.Decider(
         worker.tables[names.URLS],
@@ -206,7 +206,6 @@ def make_app(settings: Settings) -> Any:
     """Make the Faust app: embedded log or Kafka, tables on RocksDB, no autodiscovery."""
     TRANSPORTS.aliases.setdefault("embedded", "topology.embedded:Transport")  # for a checkout that is not installed
     embedded = settings.log_url == "embedded:"
-    settings.data.mkdir(parents=True, exist_ok=True)
     return faust.App(
         names.APP,
         broker=f"embedded://{settings.data.resolve() / 'log'}" if embedded else settings.log_url,
@@ -229,19 +228,23 @@ def make_app(settings: Settings) -> Any:
 
 def declare_topics(app: Any, settings: Settings) -> dict[str, Any]:
     """Declare every topic: bytes in, bytes out; stages decode what they expect."""
-    return {
-        name: app.topic(
-            name,
-            key_type=bytes,
-            value_type=bytes,
-            key_serializer="raw",
-            value_serializer="raw",
-            partitions=settings.partitions,
-            internal=True,
-            maxsize=_BUFFERS.get(name, _BUFFER),
-        )
-        for name in names.TOPICS
-    }
+    return {name: _topic(app, name, settings.partitions) for name in names.TOPICS}
+
+
+def _topic(app: Any, name: str, partitions: int) -> Any:
+    topic = app.topic(
+        name,
+        key_type=bytes,
+        value_type=bytes,
+        key_serializer="raw",
+        value_serializer="raw",
+        partitions=partitions,
+        internal=True,
+    )
+    topic.maxsize = _BUFFERS.get(
+        name, _BUFFER
+    )  # `app.topic(maxsize=...)` forgets it: 4096 messages, and pages are large
+    return topic
 
 
 def declare_tables(app: Any, settings: Settings) -> dict[str, Store]:

@@ -89,7 +89,7 @@ def _inflated(member: bytes, bytes_max: int) -> bytes:
     stream = isal_zlib.decompressobj(_GZIP)
     try:
         plain = stream.decompress(member, bytes_max + 1)
-    except isal_zlib.IsalError as error:  # type: ignore[misc] # typed as an instance
+    except isal_zlib.IsalError as error:  # type: ignore[misc]  # typed as an instance
         raise BadRecord(f"not a gzip member: {error}") from error
     if len(plain) > bytes_max:
         raise BadRecord(f"a record of more than {bytes_max} bytes")

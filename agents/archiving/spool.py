@@ -122,6 +122,6 @@ def _member_bytes(file: BufferedReader, start: int) -> int:
                 return 0
             read += 0 if stream.unconsumed_tail else len(part)
             stream.decompress(part, _INFLATED_BYTES)
-    except isal_zlib.IsalError:  # type: ignore[misc] # typed as an instance
+    except isal_zlib.IsalError:  # type: ignore[misc]  # typed as an instance
         return 0
     return read - len(stream.unused_data)

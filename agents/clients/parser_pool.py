@@ -29,6 +29,8 @@ from topology.errors import Refusal
 log = logging.getLogger(__name__)
 
 _AHEAD: Final = 4
+_RESPAWN_S: Final = 0.5  # between two tries to start a process that does not start
+_MODULE: Final = "agents.clients.parser_process"
 _ROOT: Final = Path(__file__).resolve().parents[2]
 
 Pending = tuple[Job, "Future[Result]"]
@@ -38,20 +40,30 @@ _decode: Final = msgspec.msgpack.Decoder(Result).decode
 
 
 class ParserPool:
-    """So many processes, each killed when one page takes longer than `parse_s_max`."""
+    """So many processes, each killed when one page takes longer than `parse_s_max`.
 
-    def __init__(self, *, processes: int, parse_s_max: float, site_rules: Mapping[str, Any]) -> None:
+    `module` is what the processes run: tests give one that hangs or dies on demand.
+    """
+
+    def __init__(
+        self, *, processes: int, parse_s_max: float, site_rules: Mapping[str, Any], module: str = _MODULE
+    ) -> None:
         self._count = processes
         self._parse_s_max = parse_s_max
         self._rules = msgspec.json.encode(site_rules)
+        self._module = module
         self._queue: deque[Pending] = deque()
         self._parsers: list[_Parser] = []
         self.killed = 0
 
     async def __aenter__(self) -> Self:
         """Start the processes; they are ready when this returns. Raises Refusal when site rules are wrong."""
-        self._parsers = [_Parser(self, self._rules, self._parse_s_max) for _ in range(self._count)]
-        await asyncio.gather(*(parser.start() for parser in self._parsers))
+        self._parsers = [_Parser(self, self._module, self._rules, self._parse_s_max) for _ in range(self._count)]
+        started = await asyncio.gather(*(parser.start() for parser in self._parsers), return_exceptions=True)
+        failures = [failure for failure in started if failure is not None]
+        if failures:
+            await self.stop()
+            raise failures[0]
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -92,8 +104,9 @@ class ParserPool:
 class _Parser:
     """One process and the jobs it has."""
 
-    def __init__(self, pool: ParserPool, rules: bytes, parse_s_max: float) -> None:
+    def __init__(self, pool: ParserPool, module: str, rules: bytes, parse_s_max: float) -> None:
         self._pool = pool
+        self._module = module
         self._rules = rules
         self._parse_s_max = parse_s_max
         self._jobs: deque[Pending] = deque()
@@ -101,7 +114,7 @@ class _Parser:
         self._life: asyncio.Task[None] | None = None
         self._clock: asyncio.TimerHandle | None = None
         self._alive = False
-        self._too_slow = False
+        self._too_slow: Pending | None = None
 
     @property
     def load(self) -> int:
@@ -117,9 +130,11 @@ class _Parser:
         """Start the process, wait until it can work, and start it again whenever it dies."""
         answers = await self._spawn()
         try:
-            await _read(answers)
-        except asyncio.IncompleteReadError:
+            ready = await _read(answers)
+        except (asyncio.IncompleteReadError, ConnectionError, msgspec.DecodeError):
             raise Refusal("the processes that parse do not start: their error stands above") from None
+        if ready.error is not None:
+            raise Refusal(ready.error)
         self._life = asyncio.create_task(self._live(answers))
 
     async def stop(self) -> None:
@@ -145,27 +160,44 @@ class _Parser:
         paths = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         environ = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
         self._process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "agents.clients.parser_process", stdin=PIPE, stdout=PIPE, env=environ, limit=1 << 22
+            sys.executable,
+            "-m",
+            self._module,
+            stdin=PIPE,
+            stdout=PIPE,
+            env=environ,
+            limit=1 << 22,
+            start_new_session=True,  # Ctrl-C in a terminal is for us: it stops, and then lets them go
         )
         assert self._process.stdin is not None  # noqa: S101 - asked for above
-        assert self._process.stdout is not None  # noqa: S101
+        assert self._process.stdout is not None  # noqa: S101 - likewise
         self._writer: StreamWriter = self._process.stdin
         self._writer.write(len(self._rules).to_bytes(FRAME, "big") + self._rules)
-        self._too_slow = False
+        self._too_slow = None
         return self._process.stdout
 
     async def _live(self, answers: StreamReader) -> None:
         while True:
             self._alive = True
             self._pool.feed()
-            with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            # An answer that cannot be read is as good as none: the job it was for is the culprit.
+            with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError, msgspec.DecodeError):
                 await self._listen(answers)
             self._alive = False
             await self._bury()
             self._blame()
-            answers = await self._spawn()
-            with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            answers = await self._respawn()
+
+    async def _respawn(self) -> StreamReader:
+        """Start another process; while none starts (no memory), jobs wait, and no page is blamed for it."""
+        while True:
+            with contextlib.suppress(asyncio.IncompleteReadError, OSError, msgspec.DecodeError):
+                answers = await self._spawn()
                 await _read(answers)
+                return answers
+            log.error("a process that parses does not start; it is tried again every %g s", _RESPAWN_S)
+            await self._bury()
+            await asyncio.sleep(_RESPAWN_S)
 
     async def _listen(self, answers: StreamReader) -> None:
         while True:
@@ -184,7 +216,7 @@ class _Parser:
             self._clock = asyncio.get_running_loop().call_later(self._parse_s_max, self._kill)
 
     def _kill(self) -> None:
-        self._too_slow = True
+        self._too_slow = self._jobs[0] if self._jobs else None
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
@@ -193,7 +225,8 @@ class _Parser:
         """The oldest job did it; those behind it are innocent."""
         if self._clock is not None:
             self._clock.cancel()
-        if self._jobs:
+        answered_after_all = self._too_slow is not None and self._too_slow not in self._jobs
+        if self._jobs and not answered_after_all:
             job, answer = self._jobs.popleft()
             self._pool.killed += 1
             why = f"it took longer than {self._parse_s_max:g} s to parse" if self._too_slow else "the parser died on it"

@@ -4,6 +4,8 @@ Started by `parser_pool`. It imports what reading a page needs and nothing else,
 at any time.
 """
 
+import contextlib
+import resource
 import sys
 import threading
 import zlib
@@ -13,9 +15,10 @@ import msgspec
 
 from agents.reading import language
 from agents.reading.page import Reading, read
-from agents.reading.rules import SiteRules
+from agents.reading.rules import RuleError, SiteRules
 from topology.records import Wire
 
+_MEMORY_BYTES_MAX: Final = 2 << 30  # of address space
 FRAME: Final = 4  # bytes of a big-endian length before every message
 
 
@@ -63,11 +66,23 @@ def main() -> None:
     """Work on standard input and output. The first message is the site rules, as JSON."""
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # a stray print must not break the protocol
+    _bound_memory()
     raw = source.read(int.from_bytes(source.read(FRAME), "big"))
     # Loading the language model takes most of a second: it is done beside the first pages, not before one of them.
     threading.Thread(target=language.load, daemon=True).start()
-    config = msgspec.json.decode(raw, type=dict[str, dict[str, dict[str, str]]])
-    work(source, sink, SiteRules(config) if config else None)
+    try:
+        config = msgspec.json.decode(raw, type=dict[str, dict[str, dict[str, str]]])
+        rules = SiteRules(config) if config else None
+    except (RuleError, msgspec.DecodeError) as error:
+        _write(sink, msgspec.msgpack.encode(Result(error=f"the site rules cannot be used: {error}")))
+        return
+    work(source, sink, rules)
+
+
+def _bound_memory() -> None:
+    """Have the page that asks for too much memory fail, not the machine."""
+    with contextlib.suppress(ValueError, OSError):  # not every system has this limit
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES_MAX, _MEMORY_BYTES_MAX))
 
 
 if __name__ == "__main__":

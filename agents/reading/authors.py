@@ -16,7 +16,7 @@ from agents.reading.tags import Tags
 from agents.reading.text import NAME_CHARS_MAX, line
 
 BYLINE_CHARS_MAX: Final = 160
-NAME_WORDS_MAX: Final = 6
+NAME_WORDS_MAX: Final = 12  # two names joined by a word, titles included
 NAME_CHARS_MIN: Final = 2
 NAMES_MAX: Final = 20
 AUTHORS_CHARS_MAX: Final = 500
@@ -220,4 +220,4 @@ def byline(text: str) -> str | None:
     text = ", ".join(parts)
     if not NAME_CHARS_MIN <= len(text) <= NAME_CHARS_MAX or _NO_NAME.search(text) or not any(map(str.isalpha, text)):
         return None
-    return text if all(len(part.split()) <= NAME_WORDS_MAX * 2 for part in parts) else None
+    return text if all(len(part.split()) <= NAME_WORDS_MAX for part in parts) else None

@@ -35,7 +35,10 @@ _DECORATION: Final = re.compile(
     r"logo|icon|avatar|sprite|emoji|smil(?:ey|ies)|badge|button|gravatar|author|banner|\.svg", re.IGNORECASE
 )
 _MEDIA_TYPE: Final = re.compile(r"image/[a-z0-9.+-]{2,40}")
-_BOUNDARY: Final = r"\s+(?:[|•·»\u203a\uff5c]|[\u2013\u2014-]{1,2}|::?)\s+|:\s+"
+# What stands between a headline and the name of its site.
+_BOUNDARY: Final = r"(?:\s+(?:[|•·»\u203a\uff5c]|[\u2013\u2014-]{1,2}|::?)\s+|:\s+)"
+_AT_END: Final = re.compile(rf"{_BOUNDARY}$")
+_AT_START: Final = re.compile(_BOUNDARY)
 
 _OG_CATEGORIES: Final = {
     "article": "article",
@@ -98,16 +101,14 @@ def _visible(title: str, headings: list[str]) -> str:
 
 def without_site(text: str, site_name: str | None) -> str:
     """A title without the site's name at its end or start; the whole title when nothing else would be left."""
-    if not site_name or len(site_name) >= len(text):
+    size = len(site_name or "")
+    if site_name is None or not 0 < size < len(text):
         return text
-    folded, name = text.casefold(), site_name.casefold()
-    for pattern, matches in (
-        (rf"(?:{_BOUNDARY})$", folded.endswith(name) and text[: -len(site_name)]),
-        (rf"^(?:{_BOUNDARY})", folded.startswith(name) and text[len(site_name) :]),
-    ):
-        if matches and (found := re.search(pattern, matches)):
-            rest = (matches[: found.start()] + matches[found.end() :]).strip()
-            return rest or text
+    name = site_name.casefold()
+    if text[-size:].casefold() == name and (found := _AT_END.search(text[:-size])):
+        return text[: found.start()] or text
+    if text[:size].casefold() == name and (found := _AT_START.match(text[size:])):
+        return text[size + found.end() :] or text
     return text
 
 

@@ -35,5 +35,6 @@ def parse_refresh(value: str, base: str) -> tuple[float, str] | None:
     if not rest:
         return seconds, base
     named = _URL.match(rest)
-    target = web_url((named[2] or named[3]) if named else None, base)
+    address = (named[2] or named[3] or "").strip() if named else ""
+    target = web_url(address, base) if address else base
     return (seconds, target) if target else None

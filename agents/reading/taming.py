@@ -69,7 +69,9 @@ def _without_deep_nesting(markup: bytes) -> bytes:
                 while stack.pop() != name:
                     pass
         elif name in _RAW:
-            at = max(at, markup.find(b"</" + tag[2], at))  # what looks like tags in a script is text
+            at = markup.find(b"</" + tag[2], at)  # what looks like tags in a script is text
+            if at < 0:
+                break
         elif name not in _VOID:
             if stack and name in _CLOSED_BY_ITSELF and stack[-1] == name:
                 stack.pop()

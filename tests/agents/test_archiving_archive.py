@@ -243,7 +243,7 @@ asyncio.run(main())
 
 def test_a_killed_archive_loses_no_page_it_called_safe(tmp_path):
     root = pathlib.Path(__file__).parents[2]
-    with subprocess.Popen(  # noqa: S603 - our own program
+    with subprocess.Popen(
         [sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=root
     ) as dying:
         said = [next(dying.stdout) for _ in range(150)]

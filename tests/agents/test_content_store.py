@@ -208,5 +208,5 @@ def test_a_short_program_that_reads_one_object_ends_well(tmp_path):
         "asyncio.run(main())"
     )
     root = pathlib.Path(__file__).parents[2]
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=root, check=False)  # noqa: S603 - our own program
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=root, check=False)
     assert (ran.stdout, ran.returncode) == ("b'abc'\n", 0)

@@ -405,7 +405,7 @@ asyncio.run(main())
 def test_a_killed_writer_loses_nothing_it_reported(tmp_path):
     path = tmp_path / "metadata.sqlite"
     root = pathlib.Path(__file__).parents[2]
-    with subprocess.Popen(  # noqa: S603 - our own program
+    with subprocess.Popen(
         [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True, cwd=root
     ) as writer:
         said = [int(next(writer.stdout)) for _ in range(50)]

@@ -6,6 +6,7 @@ from types import ModuleType
 
 import pytest
 
+from agents.reading.taming import tamed
 from tests.accuracy import pages, results
 
 # field: (exact %, lenient %), rounded as score.py rounds.
@@ -53,3 +54,7 @@ def test_a_field_is_read_at_least_as_well_as_its_bar(field: str, marks: dict[str
     lenient = 100 * sum(mark >= 1 for mark in marks[field]) / len(marks[field])
     assert (round(exact), round(lenient)) >= BARS[field]
     assert round(lenient) >= BARS[field][1]
+
+
+def test_no_real_page_is_cut_as_hostile(web: pathlib.Path) -> None:
+    assert [page["id"] for page, body in pages(web) if tamed(body) != body] == []

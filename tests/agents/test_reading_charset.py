@@ -14,11 +14,7 @@ from agents.reading.labels import CODECS, encoding_named
 
 def test_html5lib_cases_pass_all(shared: pathlib.Path) -> None:
     cases = json.loads((shared / "cases" / "html_encoding.json").read_text())
-    wrong = [
-        case
-        for case in cases
-        if encoding_of(base64.b64decode(case["data_b64"])) != case["encoding"].lower()
-    ]
+    wrong = [case for case in cases if encoding_of(base64.b64decode(case["data_b64"])) != case["encoding"].lower()]
     assert cases
     assert wrong == []
 
@@ -51,7 +47,13 @@ def test_text_cut_inside_a_character_is_still_utf_8() -> None:
 
 @pytest.mark.parametrize(
     ("label", "name"),
-    [("ISO-8859-1", "windows-1252"), (" latin2\n", "iso-8859-2"), ("gb2312", "gbk"), ("hz-gb-2312", "replacement"), ("no", None)],
+    [
+        ("ISO-8859-1", "windows-1252"),
+        (" latin2\n", "iso-8859-2"),
+        ("gb2312", "gbk"),
+        ("hz-gb-2312", "replacement"),
+        ("no", None),
+    ],
 )
 def test_labels_mean_what_the_encoding_standard_says(label: str, name: str | None) -> None:
     assert encoding_named(label) == name
@@ -72,6 +74,12 @@ def test_decoding_never_raises_and_gives_utf_8(body: bytes, encoding: str) -> No
     decode(body, encoding).encode()
 
 
-@given(st.lists(st.sampled_from([b"<meta", b" ", b"charset", b"=", b'"', b"'", b">", b"/", b"<!--", b"-->", b"<a", b"utf-8", b"<?"])))
+@given(
+    st.lists(
+        st.sampled_from(
+            [b"<meta", b" ", b"charset", b"=", b'"', b"'", b">", b"/", b"<!--", b"-->", b"<a", b"utf-8", b"<?"]
+        )
+    )
+)
 def test_prescan_reads_any_tag_soup(pieces: list[bytes]) -> None:
     assert prescan(b"".join(pieces)) in {None, "utf-8"}

@@ -76,7 +76,9 @@ def test_a_photograph_on_its_side_is_measured_as_it_is_shown() -> None:
 def png_header(width: int, height: int) -> bytes:
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     crc = struct.pack(">I", zlib.crc32(b"IHDR" + head))
-    return b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + head + crc + struct.pack(">I", 9) + b"IDAT" + b"x" * 9
+    return (
+        b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + head + crc + struct.pack(">I", 9) + b"IDAT" + b"x" * 9
+    )
 
 
 def test_a_decompression_bomb_is_a_value_and_costs_nothing() -> None:
@@ -100,7 +102,10 @@ def test_svg_declares_its_size(markup: bytes, size: tuple[int | None, int | None
     assert read_image(markup, content_type="image/svg+xml") == Image("", *size, "image/svg+xml")
 
 
-@given(st.binary(max_size=400), st.sampled_from([b"", b"GIF89a", b"\xff\xd8\xff\xe0", b"\x89PNG\r\n\x1a\n", b"BM", b"II*\x00", b"<svg "]))
+@given(
+    st.binary(max_size=400),
+    st.sampled_from([b"", b"GIF89a", b"\xff\xd8\xff\xe0", b"\x89PNG\r\n\x1a\n", b"BM", b"II*\x00", b"<svg "]),
+)
 def test_a_broken_image_is_a_value(body: bytes, magic: bytes) -> None:
     image = read_image(magic + body)
     assert (image.width is None) == (image.height is None)

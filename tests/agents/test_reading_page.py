@@ -1,6 +1,8 @@
 """What is read from a page, field by field, and that nothing a page holds can make reading raise."""
 
 import json
+import subprocess
+import sys
 import time
 
 import pytest
@@ -24,9 +26,19 @@ def said(head: str, body: str = "", **more: object) -> tuple[object, ...]:
     return found.title, found.description, image, found.provenance
 
 
-OG = '<meta property="og:title" content="OG"><meta property="og:description" content="OG says"><meta property="og:image" content="/og.png">'
-TWITTER = '<meta name="twitter:title" content="TW"><meta name="twitter:description" content="TW says"><meta name="twitter:image" content="/tw.png">'
-LD = '<script type="application/ld+json">{"@type": "NewsArticle", "headline": "LD", "description": "LD says", "image": ["/ld.png"]}</script>'
+def cards(prefix: str, words: str, attribute: str) -> str:
+    return "".join(
+        f'<meta {attribute}="{prefix}:{name}" content="{content}">'
+        for name, content in (("title", words), ("description", f"{words} says"), ("image", f"/{words.lower()}.png"))
+    )
+
+
+OG = cards("og", "OG", "property")
+TWITTER = cards("twitter", "TW", "name")
+LD = (
+    '<script type="application/ld+json">'
+    '{"@type": "NewsArticle", "headline": "LD", "description": "LD says", "image": ["/ld.png"]}</script>'
+)
 HTML = '<title>T</title><meta name="description" content="D says"><link rel="image_src" href="/l.png">'
 
 
@@ -51,7 +63,9 @@ def test_a_source_that_says_nothing_gives_way_to_the_next(nothing: str) -> None:
     assert title == "Real"
 
 
-@pytest.mark.parametrize("url", ["", "data:image/png;base64,AAAA", "javascript:x", "/1x1.gif", "https://[", "undefined"])
+@pytest.mark.parametrize(
+    "url", ["", "data:image/png;base64,AAAA", "javascript:x", "/1x1.gif", "https://[", "undefined"]
+)
 def test_an_image_that_cannot_be_shown_gives_way_to_the_next(url: str) -> None:
     _, _, image, _ = said(f'<meta property="og:image" content="{url}"><meta name="twitter:image" content="b.png">')
     assert image == "https://www.example.com/news/2019/b.png"
@@ -69,7 +83,10 @@ def test_structured_image_properties_belong_to_the_image_before_them() -> None:
 
 
 def test_relative_addresses_are_resolved_against_the_first_base() -> None:
-    found = page('<base href="/b/"><base href="/c/"><link rel="shortcut icon" href="i.ico"><meta property="og:image" content="p.png">')
+    found = page(
+        '<base href="/b/"><base href="/c/"><link rel="shortcut icon" href="i.ico">'
+        '<meta property="og:image" content="p.png">'
+    )
     assert found.metadata.icon == "https://www.example.com/b/i.ico"
     assert found.metadata.image == Image("https://www.example.com/b/p.png")
 
@@ -107,7 +124,7 @@ def test_text_is_one_clean_line_of_bounded_length() -> None:
         ('/*<![CDATA[*/{"@type":"Article","headline":"H"}/*]]>*/', "H"),
         ('<!-- {"@type":"Article","headline":"H"} -->', "H"),
         ('{"@type":"Article","headline":"two\nlines",}', "two lines"),
-        ('{&quot;@type&quot;:&quot;Article&quot;,&quot;headline&quot;:&quot;H&quot;}', "H"),
+        ("{&quot;@type&quot;:&quot;Article&quot;,&quot;headline&quot;:&quot;H&quot;}", "H"),
         ('[{"@type":"BreadcrumbList"},{"@type":["Thing","http://schema.org/NewsArticle"],"headline":"H"}]', "H"),
         ('{"@graph":[{"@type":"WebPage","name":"W"},{"@type":"BlogPosting","headline":"H"}]}', "H"),
         ('{"@type":"WebPage","mainEntity":{"@type":"Product","name":"P"}}', "P"),
@@ -124,7 +141,12 @@ def test_json_ld_is_forgiven_its_form(script: str, title: str | None) -> None:
 
 
 def test_authors_by_reference_are_named() -> None:
-    graph = {"@graph": [{"@type": "Article", "author": {"@id": "#jane"}}, {"@type": "Person", "@id": "#jane", "name": "Jane Doe"}]}
+    graph = {
+        "@graph": [
+            {"@type": "Article", "author": {"@id": "#jane"}},
+            {"@type": "Person", "@id": "#jane", "name": "Jane Doe"},
+        ]
+    }
     assert page(f'<script type="application/ld+json">{json.dumps(graph)}</script>').metadata.author == "Jane Doe"
 
 
@@ -156,18 +178,37 @@ def test_a_body_that_is_not_a_page_has_only_its_kind() -> None:
 
 
 def test_the_encoding_of_a_page_is_found_and_used() -> None:
-    found = read("<meta charset=windows-1251><title>Привет</title>".encode("windows-1251"), url=URL, content_type="text/html")
+    found = read(
+        "<meta charset=windows-1251><title>Привет</title>".encode("windows-1251"), url=URL, content_type="text/html"
+    )
     assert (found.encoding, found.metadata.title) == ("windows-1251", "Привет")
 
 
 @pytest.mark.parametrize(
     ("robots", "forbidden"),
-    [("noindex", True), ("index, NoIndex ", True), ("none", True), ("index,follow", False), ("", False), ("otherbot: noindex", False),
-     ("googlebot: noindex", True), ("noindex, unavailable_after: 25 Jun 2010", True), ("unavailable_after: 25 Jun 2010", False)],
-)  # fmt: skip
+    [
+        ("noindex", True),
+        ("index, NoIndex ", True),
+        ("none", True),
+        ("index,follow", False),
+        ("", False),
+        ("otherbot: noindex", False),
+        ("googlebot: noindex", True),
+        ("noindex, unavailable_after: 25 Jun 2010", True),
+        ("unavailable_after: 25 Jun 2010", False),
+    ],
+)
 def test_noindex_is_honoured(robots: str, forbidden: bool) -> None:
     assert noindex(robots) is forbidden
     assert page(f'<meta name="robots" content="{robots}">').noindex is forbidden
+
+
+def test_heavy_libraries_wait_until_a_page_needs_them() -> None:
+    """The memory of a parse worker: Pillow, lxml and numpy are for images, site rules and undeclared languages."""
+    heavy = "{'PIL', 'lxml', 'parsel', 'numpy', 'py3langid'} & set(sys.modules)"
+    code = f"import sys, agents.reading.page; print({heavy})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # ours
+    assert done.stdout == "set()\n"
 
 
 ATTRIBUTES = " ".join(f"a{number}=b" for number in range(100_000))
@@ -208,19 +249,57 @@ def test_a_hostile_page_is_read_in_bounded_time(body: bytes) -> None:
 
 TAGS = st.sampled_from(
     (
-        *("<title>", "</title>", "<meta property=og:title content='", "'>", "<meta name=author content=", "<h1>", "<time datetime="),
-        *("<script type=application/ld+json>", "</script>", '{"@type":"Article","author":', '"headline":"', '"}', "[", "\\ud800"),
-        *("<p class=byline>By ", "<link rel=canonical href=", "<base href=", "<meta http-equiv=refresh content='0;url=", "&#xD800;"),
-        *("<img src=", ">", "2019-02-30", "http://[::", "\x00", "\u2028", "<svg>", "<noscript>", "<html lang=", "<body class=date>"),
+        *(
+            "<title>",
+            "</title>",
+            "<meta property=og:title content='",
+            "'>",
+            "<meta name=author content=",
+            "<h1>",
+            "<time datetime=",
+        ),
+        *(
+            "<script type=application/ld+json>",
+            "</script>",
+            '{"@type":"Article","author":',
+            '"headline":"',
+            '"}',
+            "[",
+            "\\ud800",
+        ),
+        *(
+            "<p class=byline>By ",
+            "<link rel=canonical href=",
+            "<base href=",
+            "<meta http-equiv=refresh content='0;url=",
+            "&#xD800;",
+        ),
+        *(
+            "<img src=",
+            ">",
+            "2019-02-30",
+            "http://[::",
+            "\x00",
+            "\u2028",
+            "<svg>",
+            "<noscript>",
+            "<html lang=",
+            "<body class=date>",
+        ),
     )
 )
 
 
-@given(st.lists(TAGS | st.text(max_size=8), max_size=30).map("".join), st.sampled_from(["text/html", "text/html; charset=utf-16le"]))
+@given(
+    st.lists(TAGS | st.text(max_size=8), max_size=30).map("".join),
+    st.sampled_from(["text/html", "text/html; charset=utf-16le"]),
+)
 def test_any_soup_of_tags_is_read(soup: str, content_type: str) -> None:
     encode(read(soup.encode("utf-8", "surrogatepass"), url=URL, content_type=content_type).metadata)
 
 
-@given(st.binary(), st.none() | st.sampled_from(["text/html", "image/svg+xml", "image/png", "text/html; charset=euc-jp"]))
+@given(
+    st.binary(), st.none() | st.sampled_from(["text/html", "image/svg+xml", "image/png", "text/html; charset=euc-jp"])
+)
 def test_any_bytes_are_read_and_give_utf_8(body: bytes, content_type: str | None) -> None:
     encode(read(body, url=URL, content_type=content_type).metadata)

@@ -88,7 +88,7 @@ class Literal:
                 self.at += 6
                 if found := self.meta():
                     return found
-            elif rest[1:2].isalpha() and rest[:1] == b"<" or rest[:2] == b"</" and rest[2:3].isalpha():
+            elif rest[:1] == b"<" and rest[1:].removeprefix(b"/")[:1].isalpha():
                 self.skip_while(lambda byte: byte not in SPACE + b">")
                 while self.attribute():
                     pass
@@ -153,9 +153,29 @@ def literal_prescan(data: bytes) -> str | None:
 
 PIECES = (
     *(b"<meta ", b"<META/", b"<meta", b"<p ", b"</p ", b"<a>", b"<", b"</", b"<!", b"<?", b"<!--", b"-->", b"--", b">"),
-    *(b" ", b"\n", b"/", b"=", b'"', b"'", b";", b"x", b"charset", b"charset=", b" charset=utf-8", b"CHARSET = 'koi8-r'"),
+    *(
+        b" ",
+        b"\n",
+        b"/",
+        b"=",
+        b'"',
+        b"'",
+        b";",
+        b"x",
+        b"charset",
+        b"charset=",
+        b" charset=utf-8",
+        b"CHARSET = 'koi8-r'",
+    ),
     *(b"content='charset=;charset=gbk'", b"content='charset charset=\"gbk charset=gbk'"),
-    *(b"http-equiv=content-type", b"http-equiv", b'content="text/html; charset=big5"', b"content=charset=gbk", b"utf-16", b"bogus"),
+    *(
+        b"http-equiv=content-type",
+        b"http-equiv",
+        b'content="text/html; charset=big5"',
+        b"content=charset=gbk",
+        b"utf-16",
+        b"bogus",
+    ),
 )
 
 

@@ -44,7 +44,7 @@ def synthetic_web(seed: int, folder: pathlib.Path) -> Iterator[Web]:
     """Start the synthetic web in a process of its own; end it on leaving."""
     log = folder / "web.log"
     command = [sys.executable, "-m", "tests.bench.web", "--seed", str(seed), "--log", str(log)]
-    with subprocess.Popen(command, cwd=measure.ROOT, stdout=subprocess.PIPE) as process:  # noqa: S603 - our own module
+    with subprocess.Popen(command, cwd=measure.ROOT, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         try:
             port = json.loads(process.stdout.readline())["port"]

@@ -106,9 +106,7 @@ def run(
     """
     cost = Cost(started_s=time.monotonic())
     with output.open("wb") as out:
-        process = subprocess.Popen(  # noqa: S603 - the benchmark's own commands
-            command, cwd=ROOT, stdout=out, stdin=subprocess.PIPE if feed else subprocess.DEVNULL
-        )
+        process = subprocess.Popen(command, cwd=ROOT, stdout=out, stdin=subprocess.PIPE if feed else subprocess.DEVNULL)
     sampler = Sampler(process.pid, cost)
     sampler.start()
     feeder = threading.Thread(target=_feed, args=(feed, process.stdin), daemon=True)

@@ -7,7 +7,6 @@ The domain's bytes are the key, as in every message; Faust's `app.router` would 
 it, and the partition of a table entry here is that of the domain, not of the entry's own key (`tables.store`).
 """
 
-import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -16,7 +15,7 @@ from aiohttp import web
 from yarl import URL
 
 from topology.embedded_log import partition_of
-from topology.views_http import JSON, ROUTED, unavailable
+from topology.views.http import JSON, ROUTED, unavailable
 from topology.wiring import Worker
 
 _ASK_S_MAX: Final = 10.0  # another worker may take this long to answer
@@ -91,7 +90,7 @@ class Owners:
         try:
             async with http.request(method, url, data=body, headers=headers, timeout=limit) as answer:
                 return answer.status, await answer.read()
-        except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
             reason = str(error) or type(error).__name__
             raise unavailable(f"The owner at {url.origin()} does not answer: {reason}") from error
 

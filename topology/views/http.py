@@ -81,13 +81,20 @@ async def read_body(request: web.Request, bytes_max: int) -> bytes:
             if len(body) > bytes_max:
                 raise problem(413, f"The body is larger than {bytes_max} bytes.", "Send it in several requests.")
     except (web.RequestPayloadError, HttpProcessingError) as error:
-        raise problem(400, f"The body cannot be read as {encoding or 'sent'}: {_sentence(error)}") from error
+        raise problem(400, f"The body cannot be read as {encoding or 'it was sent'}.") from error
     return bytes(body)
 
 
 @web.middleware
 async def in_sentences(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Turn whatever a request comes to into JSON. Stands outermost: nothing else writes an error."""
+    answer = await _answered(request, handler)
+    if request.body_exists and not request.content.is_eof():
+        answer.force_close()  # what is left of a body nobody wants is not read
+    return answer
+
+
+async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:
     if request.method not in _SAFE_METHODS and _from_another_site(request):
         return _error(HTTPStatus.FORBIDDEN, "Web pages of other sites may not write here.")
     try:
@@ -126,7 +133,3 @@ def _of_http(error: web.HTTPException, request: web.Request) -> str:
             return f"{error.method} is not possible here; {', '.join(sorted(error.allowed_methods))} are."
         case _:
             return f"{error.reason}."
-
-
-def _sentence(error: Exception) -> str:
-    return str(error.__cause__ or error).strip() or type(error).__name__
