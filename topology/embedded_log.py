@@ -13,49 +13,33 @@ What every agent has committed is deleted with the commit, in the same write. To
 users consume) are kept up to `kept_records_max` per partition.
 """
 
-import struct
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
-from aiokafka.partitioner import murmur2
 from rocksdict import AccessType, DBCompressionType, Options, Rdict, WriteBatch
 
+from topology.embedded_records import (
+    META_KEY,
+    Partition,
+    Record,
+    commit_key,
+    note_key,
+    offset_in,
+    partition_of,
+    record_key,
+    record_of,
+    record_value,
+)
 from topology.errors import Refusal
 
+__all__ = ["Log", "LogReader", "Partition", "Record", "partition_of"]
+
 _FORMAT: Final = 1
-_RECORD: Final = struct.Struct(">BBHIQ")  # kind, spare, topic number, partition, offset
-_VALUE: Final = struct.Struct(">dI")  # timestamp, key length (all ones: no key)
-_NO_KEY: Final = 0xFFFFFFFF
-_KIND_RECORD: Final = 0x72  # "r"
-_META: Final = b"!meta"
-_COMMITS: Final = b"!commit/"
-_NOTES: Final = b"!note/"
 _WRITE_BUFFER_BYTES: Final = 16 << 20
-
-
-class Partition(NamedTuple):
-    """One partition of one topic."""
-
-    topic: str
-    partition: int
-
-
-class Record(NamedTuple):
-    """One record as it stands in the log. `timestamp` is seconds since the epoch."""
-
-    offset: int
-    timestamp: float
-    key: bytes | None
-    value: bytes
-
-    @property
-    def size_bytes(self) -> int:
-        """What this record costs a tail in memory, its container included."""
-        return len(self.value) + len(self.key or b"") + 160
 
 
 class _Meta(msgspec.Struct):
@@ -76,13 +60,6 @@ class Tail:
     def end(self) -> int:
         """The offset after the last record."""
         return self.start + len(self.records)
-
-
-def partition_of(key: bytes | None, partitions: int) -> int | None:
-    """Return the partition of a key as Kafka's default partitioner does (murmur2); None without a key."""
-    if key is None:
-        return None
-    return int(murmur2(key) & 0x7FFFFFFF) % partitions
 
 
 def _options() -> Options:
@@ -135,7 +112,7 @@ class Log:
         known = self._meta.topics.get(topic)
         if known is None:
             self._meta.topics[topic] = (len(self._meta.topics), partitions)
-            self._db[_META] = msgspec.msgpack.encode(self._meta)
+            self._db[META_KEY] = msgspec.msgpack.encode(self._meta)
             self._find_ends(topic)
         elif known[1] != partitions:
             raise Refusal(
@@ -164,11 +141,11 @@ class Log:
 
     def note(self, name: str, value: bytes | None) -> None:
         """Write a note with the pending batch, so that it stands exactly when those records do; None removes it."""
-        self._pending_notes[_NOTES + name.encode()] = value
+        self._pending_notes[note_key(name)] = value
 
     def noted(self, name: str) -> bytes | None:
         """Return a note as it stands in the log."""
-        value: bytes | None = self._db.get(_NOTES + name.encode())
+        value: bytes | None = self._db.get(note_key(name))
         return value
 
     def flush(self) -> set[Partition]:
@@ -197,7 +174,7 @@ class Log:
         """Remember how far every agent has come, and delete what lies before."""
         batch = WriteBatch(raw_mode=True)
         for where, offset in offsets.items():
-            batch.put(_commit_key(where), b"%d" % offset)
+            batch.put(commit_key(where), b"%d" % offset)
             self._delete_before(batch, where, offset)
         self._db.write(batch)
         self._begins.update((where, max(offset, self._begins[where])) for where, offset in offsets.items())
@@ -250,12 +227,12 @@ class Log:
         records: list[Record] = []
         size = 0
         cursor = self._db.iter()
-        cursor.seek(_RECORD.pack(_KIND_RECORD, 0, number, where.partition, offset))
+        cursor.seek(record_key(number, where.partition, offset))
         while cursor.valid() and len(records) < records_max and size < bytes_max:
-            kind, _, topic, partition, at = _unpack_key(cursor.key())
-            if (kind, topic, partition) != (_KIND_RECORD, number, where.partition):
+            at = offset_in(cursor.key(), number, where.partition)
+            if at is None:
                 break
-            record = _unpack_value(at, cursor.value())
+            record = record_of(at, cursor.value())
             records.append(record)
             size += record.size_bytes
             cursor.next()
@@ -263,7 +240,7 @@ class Log:
 
     def committed(self, where: Partition) -> int | None:
         """How far every agent has come; None when nothing has been committed."""
-        value = self._db.get(_commit_key(where))
+        value = self._db.get(commit_key(where))
         return None if value is None else int(value)
 
     def begin(self, where: Partition) -> int:
@@ -289,11 +266,8 @@ class Log:
     def _pending_batch(self) -> WriteBatch:
         batch = WriteBatch(raw_mode=True)
         for where, record in self._pending:
-            length = _NO_KEY if record.key is None else len(record.key)
-            batch.put(
-                _RECORD.pack(_KIND_RECORD, 0, self._meta.topics[where.topic][0], where.partition, record.offset),
-                _VALUE.pack(record.timestamp, length) + (record.key or b"") + record.value,
-            )
+            number = self._meta.topics[where.topic][0]
+            batch.put(record_key(number, where.partition, record.offset), record_value(record))
         for name, value in self._pending_notes.items():
             if value is None:
                 batch.delete(name)
@@ -302,7 +276,7 @@ class Log:
         return batch
 
     def _read_meta(self) -> _Meta:
-        raw = self._db.get(_META)
+        raw = self._db.get(META_KEY)
         try:
             meta = _Meta(_FORMAT, {}) if raw is None else msgspec.msgpack.decode(raw, type=_Meta)
         except msgspec.DecodeError as error:
@@ -320,11 +294,10 @@ class Log:
         for partition in range(partitions):
             where = Partition(topic, partition)
             end = self.committed(where) or 0  # what is committed is deleted, and still counted
-            cursor.seek_for_prev(_RECORD.pack(_KIND_RECORD, 0, number, partition, 2**64 - 1))
-            if cursor.valid():
-                kind, _, at_topic, at_partition, offset = _unpack_key(cursor.key())
-                if (kind, at_topic, at_partition) == (_KIND_RECORD, number, partition):
-                    end = max(end, offset + 1)
+            cursor.seek_for_prev(record_key(number, partition, 2**64 - 1))
+            last = offset_in(cursor.key(), number, partition) if cursor.valid() else None
+            if last is not None:
+                end = max(end, last + 1)
             self._ends[where] = self._visible[where] = end
             first = self.read(where, 0, records_max=1, bytes_max=1)
             self._begins[where] = first[0].offset if first else end
@@ -334,8 +307,8 @@ class Log:
         begin = self._begins[where]
         if offset > begin:
             batch.delete_range(
-                _RECORD.pack(_KIND_RECORD, 0, number, where.partition, begin),
-                _RECORD.pack(_KIND_RECORD, 0, number, where.partition, offset),
+                record_key(number, where.partition, begin),
+                record_key(number, where.partition, offset),
             )
 
     def _trim_kept(self, where: Partition) -> None:
@@ -391,22 +364,6 @@ class LogReader(Log):
     def close(self) -> None:
         """Let go of the files."""
         self._db.close()
-
-
-def _commit_key(where: Partition) -> bytes:
-    return _COMMITS + f"{where.topic}/{where.partition}".encode()
-
-
-def _unpack_key(key: bytes) -> tuple[int, int, int, int, int]:
-    return _RECORD.unpack(key) if len(key) == _RECORD.size else (0, 0, 0, 0, 0)
-
-
-def _unpack_value(offset: int, raw: bytes) -> Record:
-    timestamp, length = _VALUE.unpack_from(raw)
-    if length == _NO_KEY:
-        return Record(offset, timestamp, None, raw[_VALUE.size :])
-    start = _VALUE.size + length
-    return Record(offset, timestamp, raw[_VALUE.size : start], raw[start:])
 
 
 def _refusal(path: Path, error: Exception) -> Refusal:

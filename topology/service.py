@@ -51,7 +51,8 @@ async def at_work(worker: Worker, *, web: bool) -> AsyncIterator[Worker]:
     _refuse_early(worker)
     try:
         await worker.app.start()
-        await worker.app.tables.recovery.completed.wait()
+        if (await worker.app.wait(worker.app.tables.recovery.completed)).stopped:
+            raise worker.app.crash_reason or RuntimeError("the app stopped before it was at work")
         vultures = asyncio.create_task(_send_vultures(worker))
         try:
             yield worker
