@@ -24,6 +24,8 @@ _PAUSE_S_MAX: Final = 15.0
 class Batches(Generic[Item, Result]):
     """Gathers items for `linger_s`, writes up to `items_max` of them in one call, one call at a time.
 
+    Under load it gathers up to four times as long: a call costs the same for ten items as for two.
+
     `write` returns one result per item.
     """
 
@@ -51,6 +53,8 @@ class Batches(Generic[Item, Result]):
             while self._waiting:
                 batch, self._waiting = self._waiting[: self._items_max], self._waiting[self._items_max :]
                 await self._write_one(batch)
+                if self._waiting and len(self._waiting) < self._items_max:
+                    await asyncio.sleep(self._linger_s * min(4, len(batch)))
         finally:
             self._writer = None
 

@@ -9,6 +9,7 @@ from asyncio import Future
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -76,7 +77,7 @@ def ending_of(completion: Completion, answers: Mapping[Share, UrlCompleted], now
         aliases.update(_ways(waiter))
     fields = {} if completion.cached else record_fields(document, now_ms)
     shares = tuple(
-        Shared(share.tweet_id, share.url, day_of(share.tweeted, now_ms), msgspec.to_builtins(answer))
+        Shared(share.tweet_id, share.url, day_of(share.tweeted, now_ms), msgspec.Raw(_json(answer)))
         for share, answer in answers.items()
     )
     return Ending(key, fields, tuple(sorted(aliases - {key})), shares)
@@ -92,13 +93,17 @@ def _ways(waiter: Waiter) -> Iterator[str]:
 
 def day_of(tweeted: str | None, now_ms: int) -> str:
     """Return the UTC day of a tweet; of today when it does not say (v2: ISO 8601, v1.1: RFC 2822 like)."""
+    return (_day(tweeted) if tweeted else None) or iso(now_ms)[:10]
+
+
+@lru_cache(maxsize=4096)  # a tweet has several URLs, and a crowd tweets in the same second
+def _day(tweeted: str) -> str | None:
     for read in (datetime.fromisoformat, _v1_date, parsedate_to_datetime):
         try:
-            if tweeted:
-                return read(tweeted).astimezone(UTC).date().isoformat()
+            return read(tweeted).astimezone(UTC).date().isoformat()
         except (ValueError, TypeError, OverflowError):
             continue
-    return iso(now_ms)[:10]
+    return None
 
 
 def _v1_date(text: str) -> datetime:

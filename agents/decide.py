@@ -150,8 +150,7 @@ class Decider:
         after, waiters = urls.settle(
             entry, document, now_ms=now_ms, window=lambda ended: window_s(ended, self._settings)
         )
-        if after is not entry:
-            self._store.put(partition, key, after)
+        written = self._store.put(partition, key, after) if after is not entry else None
         if not waiters:
             return NOTHING
         timed = tuple(with_times(waiter, document.visit) for waiter in waiters)
@@ -159,7 +158,9 @@ class Decider:
 
         def forget() -> None:
             """Let go of those answered, of none that came since."""
-            self._store.put(partition, key, urls.released(self._load(partition, key), waiters))
+            unchanged = written is not None and self._store.get(partition, key) == written
+            present = after if unchanged else self._load(partition, key)
+            self._store.put(partition, key, urls.released(present, waiters))
 
         return Acted(tuple(sent), forget)
 

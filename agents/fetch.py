@@ -7,7 +7,6 @@ are made by the next owner.
 """
 
 import asyncio
-import hashlib
 import random
 from asyncio import Future
 from collections import OrderedDict
@@ -18,7 +17,8 @@ from typing import Any, Final
 import msgspec
 from faust.types import AppT, EventT, StreamT, TopicT
 
-from agents.clients.http import Ask, Reply, Trouble, Web
+from agents.clients.http import Ask, Asks, Reply, Trouble
+from agents.clients.packer import Pack, pack_here
 from agents.fetching.lanes import Full, Lane, Lanes, Later, Turn, Wait, gate
 from agents.fetching.robots_desk import RobotsDesk
 from agents.fetching.verdict import Again, Ending, GotPage, Redirect, header, verdict
@@ -26,7 +26,6 @@ from agents.pump import NOTHING, Acted, Pump
 from tables import domains
 from tables.store import Store
 from topology import names
-from topology.deflate import Squeezed, squeeze
 from topology.events import Events
 from topology.outcomes import Outcome
 from topology.outlets import Outlet
@@ -60,12 +59,13 @@ class Fetcher:
         events: Events,
         clock: Callable[[], float],
         *,
-        web: Web,
+        web: Asks,
         robots: RobotsDesk,
         domain_rows: Store,
         to_pages: Outlet,
         to_documents: Outlet,
         to_deferred: Outlet,
+        pack: Pack = pack_here,
     ) -> None:
         self._settings = settings
         self._events = events
@@ -76,6 +76,7 @@ class Fetcher:
         self._to_pages = to_pages
         self._to_documents = to_documents
         self._to_deferred = to_deferred
+        self._pack = pack
         self.lanes: Lanes[Slot] = Lanes(
             wait_s_max=settings.wait_s_max,
             queue_max=settings.queue_urls_max,
@@ -191,9 +192,7 @@ class Fetcher:
         image = request.kind == "image"
         limit = self._settings.image_bytes_max if image else self._settings.body_bytes_max
         before_s, waited_s = self._clock(), meter.waited_s
-        answer = await self._web.get(
-            Ask(request.url, body_bytes_max=limit, deadline_s=self._settings.fetch_s_max, before_send=may_send)
-        )
+        answer = await self._web.get(Ask(request.url, limit, self._settings.fetch_s_max, (), may_send, packed=True))
         took_s = self._clock() - before_s - (meter.waited_s - waited_s)
         meter.web_s += took_s
         self._events.took("web", took_s * 1000)
@@ -259,8 +258,7 @@ class Fetcher:
         return Document(request.url, request.domain, request.fetch_id, request.kind, outcome, reason, http, visit)
 
     async def _page(self, request: FetchRequest, reply: Reply, meter: Meter) -> Page:
-        # A quarter of a millisecond without the interpreter's lock: another core can have it.
-        squeezed, sha1 = await asyncio.get_running_loop().run_in_executor(None, _packed, reply.body)
+        packed = reply.packed or await self._pack(reply.body)
         return Page(
             request.url,
             request.domain,
@@ -268,9 +266,9 @@ class Fetcher:
             request.kind,
             _http(reply),
             self._visit_of(request, meter, reply),
-            squeezed.data,
-            squeezed.crc32,
-            sha1,
+            packed.squeezed.data,
+            packed.squeezed.crc32,
+            packed.sha1,
             reply.reason,
             tuple((f"{name}", value) for name, value in reply.request_headers),  # aiohttp's names are no plain str
             reply.headers,
@@ -309,12 +307,9 @@ def _key(request: FetchRequest) -> Key:
     return request.url, request.fetch_id, request.attempt
 
 
-def _packed(body: bytes) -> tuple[Squeezed, bytes]:
-    return squeeze(body), hashlib.sha1(body, usedforsecurity=False).digest()
-
-
 def _http(reply: Reply) -> Http:
-    return Http(reply.status, header(reply, "content-type"), len(reply.body), reply.truncated)
+    body_bytes = len(reply.body) if reply.packed is None else reply.packed.squeezed.bytes_len
+    return Http(reply.status, header(reply, "content-type"), body_bytes, reply.truncated)
 
 
 class Alarm:

@@ -4,7 +4,6 @@ A body becomes what it says of itself. A page that breaks the parser, a wall, a 
 each is an ending like any other.
 """
 
-import base64
 from asyncio import Future
 from collections.abc import Callable
 from typing import Any, Final
@@ -12,6 +11,7 @@ from typing import Any, Final
 import msgspec
 from faust.types import AppT, EventT, StreamT, TopicT
 
+from agents.archiving.records import payload_digest
 from agents.clients.parser_pool import ParserPool
 from agents.clients.parser_process import Job, Result
 from agents.pump import Acted, Pump
@@ -41,7 +41,7 @@ def document_of(page: Page, result: Result, *, refresh_s_max: float) -> Document
         http=page.http,
         visit=page.visit,
         canonical_url=canonical(page.url) or page.url,
-        digest="sha1:" + base64.b32encode(page.body_sha1).decode(),
+        digest=payload_digest(page.body_sha1),
     )
     reading = result.reading
     if reading is None:

@@ -27,11 +27,12 @@ class Store:
         found: bytes | None = self._db(partition).get(key)
         return found
 
-    def put(self, partition: int, key: bytes, record: Wire) -> None:
-        """Write a record. It survives `kill -9` when this returns."""
+    def put(self, partition: int, key: bytes, record: Wire) -> bytes:
+        """Write a record, and return it as it stands there. It survives `kill -9` when this returns."""
         value = encode(record)
         self._table.send_changelog(partition, key, value)
         self._db(partition).put(key, value)
+        return value
 
     def drop(self, partition: int, key: bytes) -> None:
         """Forget a key."""

@@ -70,7 +70,7 @@ async def crawl(folder):
     web, metadata = ScriptedWeb(), await SqliteMetadata.open(folder / "metadata.sqlite")
     content = open_content((folder / "content").as_uri())
     archive = await Archive.open(content, folder / "spool", ArchiveSettings(writer="story"))
-    worker = build(settings, Stores(web, ParsersInHere(), metadata, archive))
+    worker = build(settings, Stores(web, parsers=ParsersInHere(), metadata=metadata, archive=archive))
     async with at_work(worker, web=False):
         await worker.outlets[names.TWEETS].raw(TWEET["id"], json.dumps(TWEET).encode())
         while await asyncio.sleep(0.01, backlog(worker)):

@@ -77,6 +77,18 @@ def expand(data: bytes, *, bytes_max: int) -> bytes:
     return body
 
 
+def expand_start(data: bytes, *, bytes_max: int) -> bytes:
+    """Inflate the first `bytes_max` bytes of what `squeeze` made; all of them when there are fewer.
+
+    Raises NotDeflate when the stream is damaged.
+    """
+    try:
+        start: bytes = isal_zlib.decompressobj(_RAW).decompress(data, bytes_max)
+    except isal_zlib.IsalError as error:  # type: ignore[misc]  # typed as an instance
+        raise NotDeflate(str(error)) from error
+    return start
+
+
 def crc32(data: bytes, before: int = 0) -> int:
     """CRC-32 (RFC 1952) of `data`, going on from the CRC `before` it."""
     return isal_zlib.crc32(data, before)

@@ -75,7 +75,9 @@ class Feed:
         if line.fault is not None:
             await self._worker.outlets[names.DEAD_LETTERS].raw(place, dead_letter(line.raw, line.fault, place))
             return  # not noted: it may be there when the command is given again
-        await self._worker.outlets[names.TWEETS].raw(f"{names.LINE_KEY_PREFIX}{place}", line.raw)
+        # The key says where it stood; which partition it goes to does not matter, and hashing a path is not free.
+        partition = line.number % self._worker.settings.partitions
+        await self._worker.outlets[names.TWEETS].raw(f"{names.LINE_KEY_PREFIX}{place}", line.raw, partition)
         if note:
             self._worker.app.transport.log.note(note, b"%d" % line.number)
         self.fed += 1

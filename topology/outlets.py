@@ -20,10 +20,10 @@ class Outlet:
         """Send an internal record."""
         return await self.raw(key, encode(record))
 
-    async def raw(self, key: str | None, value: bytes) -> "Future[Any]":
-        """Send bytes: public topics carry JSON."""
+    async def raw(self, key: str | None, value: bytes, partition: int | None = None) -> "Future[Any]":
+        """Send bytes: public topics carry JSON. `partition`: where the key does not matter for it."""
         sent: Future[Any] = await self._app.producer.send(
-            self.topic, None if key is None else key.encode(), value, None, None, None
+            self.topic, None if key is None else key.encode(), value, partition, None, None
         )
         return sent
 

@@ -171,6 +171,7 @@ class Settings:
     robots_bytes_max: int = _count(
         512 << 10, "robots.txt is read up to here (RFC 9309: at least 500 KiB)", 512_000, 1 << 23
     )
+    web_process: bool = _other(default=True, why="ask the web from a process of its own", kind=_flag)
     images: bool = _other(default=True, why="fetch the representative image for its type and size", kind=_flag)
     allow_net: tuple[Network, ...] = _other((), "networks the SSRF guard lets through", _networks)
     connect_to: tuple[str, int] | None = _other(None, "HOST:PORT every connection goes to (testing)", _host_port)

@@ -4,16 +4,19 @@ import os
 import socket
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
 from agents.archiving.archive import Archive, ArchiveSettings, SafeWhen
 from agents.clients.content import ContentStore, open_content
-from agents.clients.http import Limits, Web
+from agents.clients.http import Asks, Limits, Web
 from agents.clients.metadata import MetadataStore
 from agents.clients.metadata_sqlite import SqliteMetadata
+from agents.clients.packer import Pack, Packer, pack_here
 from agents.clients.parser_pool import ParserPool
+from agents.clients.web_pool import RemoteWeb
+from agents.clients.web_process import Config
 from agents.fetching.guard import Guard
 from topology.errors import Refusal
 from topology.settings import Settings
@@ -27,8 +30,10 @@ async def open_stores(settings: Settings) -> AsyncIterator[Stores]:
     """Open what this worker's stages need, and nothing else; close it at the end."""
     async with AsyncExitStack() as stack:
         web = parsers = metadata = archive = None
+        pack: Pack = pack_here
         if "fetch" in settings.stages:
             web = await stack.enter_async_context(_web(settings))
+            pack = stack.enter_context(Packer())
         if "parse" in settings.stages:
             parsers = await stack.enter_async_context(_parsers(settings))
         if _NEEDS_METADATA & set(settings.stages):
@@ -39,7 +44,7 @@ async def open_stores(settings: Settings) -> AsyncIterator[Stores]:
             stack.push_async_callback(content.close)
             archive = await Archive.open(content, spool(settings), _archive_settings(settings))
             stack.push_async_callback(archive.close)
-        yield Stores(web, parsers, metadata, archive)
+        yield Stores(web, pack, parsers, metadata, archive)
 
 
 async def open_metadata(settings: Settings) -> MetadataStore:
@@ -64,16 +69,20 @@ def spool(settings: Settings) -> Path:
     return settings.data / "spool"
 
 
-def _web(settings: Settings) -> Web:
+def _web(settings: Settings) -> AbstractAsyncContextManager[Asks]:
+    limits = Limits(
+        connections_max=settings.fetches_max * 2,
+        idle_max=settings.fetches_max,
+        connect_s_max=settings.connect_s_max,
+        header_bytes_max=settings.header_bytes_max,
+    )
+    if settings.web_process:
+        nets = tuple(str(net) for net in settings.allow_net)
+        return RemoteWeb(Config(settings.user_agent, nets, settings.connect_to, limits))
     return Web(
         user_agent=settings.user_agent,
         guard=Guard(settings.allow_net),
-        limits=Limits(
-            connections_max=settings.fetches_max * 2,
-            idle_max=settings.fetches_max,
-            connect_s_max=settings.connect_s_max,
-            header_bytes_max=settings.header_bytes_max,
-        ),
+        limits=limits,
         connect_to=settings.connect_to,
     )
 

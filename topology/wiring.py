@@ -22,8 +22,9 @@ from faust.transport.drivers import TRANSPORTS
 
 from agents import archive, complete, decide, extract, fetch, parse
 from agents.archiving.archive import Archive
-from agents.clients.http import Web
+from agents.clients.http import Asks
 from agents.clients.metadata import MetadataStore
+from agents.clients.packer import Pack, pack_here
 from agents.clients.parser_pool import ParserPool
 from agents.fetching.robots_desk import RobotsDesk
 from agents.pump import Pump
@@ -38,10 +39,10 @@ from topology.settings import Settings
 Clock = Callable[[], float]
 
 # How many messages of a topic may wait in a stage's buffer. Pages carry bodies: a few are enough.
-_BUFFERS: Final = {names.PAGES: 32, names.TWEETS: 64}
+_BUFFERS: Final = {names.PAGES: 64, names.TWEETS: 64}
 _BUFFER: Final = 512
 # How many messages a stage may have begun and not finished.
-_IN_FLIGHT: Final = {names.EXTRACT: 64, names.PARSE: 32, names.ARCHIVE: 256}
+_IN_FLIGHT: Final = {names.EXTRACT: 64, names.PARSE: 96, names.ARCHIVE: 256}
 _IN_FLIGHT_MAX: Final = 1024
 _TABLE_OPTIONS: Final = {  # RocksDB's defaults through Faust: 2 GiB of block cache per partition per table
     "block_cache_size": 2 << 20,
@@ -55,7 +56,8 @@ _TABLE_OPTIONS: Final = {  # RocksDB's defaults through Faust: 2 GiB of block ca
 class Stores:
     """The outside a worker's stages need. None: no stage of this worker needs it."""
 
-    web: Web | None = None
+    web: Asks | None = None
+    pack: Pack = pack_here
     parsers: ParserPool | None = None
     metadata: MetadataStore | None = None
     archive: Archive | None = None
@@ -136,6 +138,7 @@ def _fetch(worker: Worker, stores: Stores, clock: Clock) -> None:
         to_pages=worker.outlets[names.PAGES],
         to_documents=worker.outlets[names.DOCUMENTS],
         to_deferred=worker.outlets[names.DEFERRED],
+        pack=stores.pack,
     )
     alarm = fetch.Alarm(
         clock, to_fetch=worker.outlets[names.FETCH_REQUESTS], to_requests=worker.outlets[names.URL_REQUESTS]

@@ -22,11 +22,12 @@ import base64
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 from agents.archiving.http_block import one_line, request_block, response_block
 from topology.deflate import Squeezed, crc32, crc32_combine, squeeze_part
+from topology.public import iso
 from topology.records import Page, Placed
 
 REVISIT_PROFILE: Final = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
@@ -115,6 +116,7 @@ def warcinfo(segment: str, info: Mapping[str, str], now_ms: int) -> bytes:
     return _member(_head(fields) + block)
 
 
+@lru_cache(maxsize=1024)  # parse and archive ask for the same page's within moments
 def payload_digest(sha1: bytes) -> str:
     """SHA-1 as WARC files and `Document.digest` write it."""
     return "sha1:" + base64.b32encode(sha1).decode()
@@ -127,7 +129,7 @@ def record_id(page: Page, kind: str) -> str:
 
 def warc_date(epoch_ms: int) -> str:
     """A point in time in UTC with milliseconds, which WARC 1.1 allows and 1.0 did not."""
-    return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+    return iso(epoch_ms)
 
 
 def _id(text: str) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
 import aiohttp
 import msgspec
@@ -32,6 +32,7 @@ from agents.clients.http_troubles import (
     trouble_of,
 )
 from agents.clients.http_urls import authority_of, host_of, split, wire_url
+from agents.clients.packer import Packed
 from agents.fetching.guard import Guard
 
 __all__ = ["Ask", "Limits", "Reply", "Trouble", "TroubleKind", "Web"]
@@ -47,7 +48,7 @@ class Ask(msgspec.Struct, frozen=True):
     `url`: as the WHATWG parser writes it; sent as it is. `deadline_s`: for the whole exchange, the gate's wait not
     counted. `before_send`: the politeness gate, awaited when the connection stands and right before the request is
     written; every return of it is followed by at most one request, but a connection that died meanwhile makes it
-    be awaited again.
+    be awaited again. `packed`: the body is wanted packed, by who can do that elsewhere (`web_pool`).
     """
 
     url: str
@@ -55,13 +56,15 @@ class Ask(msgspec.Struct, frozen=True):
     deadline_s: float
     headers: Headers = ()
     before_send: Callable[[], Awaitable[None]] | None = None
+    packed: bool = False
 
 
 class Reply(msgspec.Struct, frozen=True):
     """What a server answered. Headers are in the order of the wire, as sent, one character per byte.
 
-    `body` is decoded; `truncated` when there was more than its cap. `sent_s` is when the request was written,
-    `finished_s` when the last byte had been read, by the clock of the `Web`.
+    `body` is decoded, and empty where it was asked for `packed`; `truncated` when there was more than its cap.
+    `sent_s` is when the request was written, `finished_s` when the last byte had been read, by the clock of the
+    `Web`.
     """
 
     status: int
@@ -73,6 +76,7 @@ class Reply(msgspec.Struct, frozen=True):
     address: str
     sent_s: float
     finished_s: float
+    packed: Packed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,13 @@ class Limits:
     names_ttl_s: int = 3600
     names_missing_ttl_s: float = 60.0
     name_threads_max: int = 32
+
+
+class Asks(Protocol):
+    """Who can ask the web: `Web` here, or `web_pool.RemoteWeb` from a process of its own."""
+
+    async def get(self, ask: Ask) -> Reply | Trouble:
+        """Make one request. Raises nothing but cancellation and what `before_send` raised."""
 
 
 class Web:

@@ -21,6 +21,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+import msgspec
+
 READ_URLS_MAX: Final = 300
 """URLs that one `get_many` may ask for."""
 
@@ -32,7 +34,7 @@ class Shared:
     tweet_id: str
     url: str  # as shared
     day: str  # of the tweet, YYYY-MM-DD, UTC
-    completed: Mapping[str, Any] = field(default_factory=dict)  # JSON-able
+    completed: Mapping[str, Any] | msgspec.Raw = field(default_factory=dict)  # JSON-able, or JSON already
 
 
 @dataclass(frozen=True, slots=True)

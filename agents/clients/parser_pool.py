@@ -28,7 +28,7 @@ from topology.errors import Refusal
 
 log = logging.getLogger(__name__)
 
-_AHEAD: Final = 4
+_AHEAD: Final = 8  # as few as keep a process busy while the event loop has other work
 _RESPAWN_S: Final = 0.5  # between two tries to start a process that does not start
 _MODULE: Final = "agents.clients.parser_process"
 _ROOT: Final = Path(__file__).resolve().parents[2]

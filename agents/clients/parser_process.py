@@ -5,10 +5,11 @@ at any time.
 """
 
 import contextlib
+import gc
 import resource
+import select
 import sys
 import threading
-import zlib
 from typing import BinaryIO, Final
 
 import msgspec
@@ -16,9 +17,12 @@ import msgspec
 from agents.reading import language
 from agents.reading.page import Reading, read
 from agents.reading.rules import RuleError, SiteRules
+from topology.deflate import expand_start
 from topology.records import Wire
 
 _MEMORY_BYTES_MAX: Final = 2 << 30  # of address space
+_HELD_MAX: Final = 3  # answers
+_COLLECT_AFTER: Final = 50_000
 FRAME: Final = 4  # bytes of a big-endian length before every message
 
 
@@ -43,9 +47,20 @@ def work(source: BinaryIO, sink: BinaryIO, rules: SiteRules | None) -> None:
     """Answer jobs until the source ends."""
     decode, encode = msgspec.msgpack.Decoder(Job).decode, msgspec.msgpack.Encoder().encode
     _write(sink, encode(Result()))  # ready
+    held = 0
     while len(head := source.read(FRAME)) == FRAME:
         job = decode(source.read(int.from_bytes(head, "big")))
-        _write(sink, encode(answer_to(job, rules)))
+        answer = encode(answer_to(job, rules))
+        sink.write(len(answer).to_bytes(FRAME, "big") + answer)
+        # Answers that come together wake the other side once. They are not held when there is nothing to do.
+        held = 0 if held >= _HELD_MAX or not _more(source) else held + 1
+        if not held:
+            sink.flush()
+
+
+def _more(source: BinaryIO) -> bool:
+    """Say whether another job is there already."""
+    return bool(select.select([source], [], [], 0)[0])
 
 
 def _write(sink: BinaryIO, message: bytes) -> None:
@@ -56,7 +71,7 @@ def _write(sink: BinaryIO, message: bytes) -> None:
 def answer_to(job: Job, rules: SiteRules | None) -> Result:
     """Read one body; whatever goes wrong is a value."""
     try:
-        body = zlib.decompressobj(-15).decompress(job.body, job.bytes_max)
+        body = expand_start(job.body, bytes_max=job.bytes_max)
         return Result(read(body, url=job.url, content_type=job.content_type, status=job.status, rules=rules))
     except Exception as error:  # noqa: BLE001 - a page that breaks the parser is an outcome, not our end
         return Result(error=f"{type(error).__name__}: {error}"[:500])
@@ -67,6 +82,8 @@ def main() -> None:
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # a stray print must not break the protocol
     _bound_memory()
+    gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER)  # a page leaves hardly any cycles
     raw = source.read(int.from_bytes(source.read(FRAME), "big"))
     # Loading the language model takes most of a second: it is done beside the first pages, not before one of them.
     threading.Thread(target=language.load, daemon=True).start()

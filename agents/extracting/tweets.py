@@ -137,8 +137,14 @@ def _complaint(form: Form) -> str | None:
     """What keeps a form from being a tweet."""
     if _id_of(form) is None:
         return f"It has no id: a tweet needs `id` or `id_str` (up to {ID_CHARS_MAX} characters), a page needs `data`."
-    parts = (form.text, form.full_text, form.entities, form.urls, form.extended_tweet, form.note_tweet)
-    if all(part is None for part in parts):
+    if (
+        form.text is None
+        and form.entities is None
+        and form.urls is None
+        and form.full_text is None
+        and form.extended_tweet is None
+        and form.note_tweet is None
+    ):
         return f"Tweet {_id_of(form)} has no text, no entities and no urls: is it something other than a tweet?"
     return None
 

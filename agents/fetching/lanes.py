@@ -34,6 +34,7 @@ class Lane(Generic[Order]):
     next_s: float  # the next fetch may start
     wire_s: float  # the next request may be sent
     reserved_s: float  # slots before this are ours by the table
+    fair_s: float = 0.0  # when the next slot would be, had we been infinitely fast: what is later is our own doing
     deferred_s: float = 0.0  # due time given to the last order that was deferred
     under_way: int = 0
     queue: deque[tuple[float, Order]] = field(default_factory=deque)  # (admitted, order)
@@ -124,7 +125,7 @@ class Lanes(Generic[Order]):
         lane = self._lanes.get(domain)
         if lane is None:
             start_s = max(now_s, resume_s)
-            lane = Lane(domain, 1 / rate_per_s, start_s, start_s, resume_s)
+            lane = Lane(domain, 1 / rate_per_s, start_s, start_s, resume_s, start_s)
             self._lanes[domain] = lane
         return lane
 
@@ -161,7 +162,8 @@ class Lanes(Generic[Order]):
                 self._schedule(lane)
                 continue
             admitted_s, order = lane.queue.popleft()
-            due_s = max(admitted_s, lane.next_s)
+            due_s = max(admitted_s, lane.fair_s)
+            lane.fair_s = due_s + lane.interval_s
             lane.next_s = now_s + lane.interval_s
             lane.under_way += 1
             self.waiting -= 1

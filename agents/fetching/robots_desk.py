@@ -9,7 +9,7 @@ here would be asking out of turn.
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from agents.clients.http import Ask, Reply, Trouble, Web
+from agents.clients.http import Ask, Asks, Reply, Trouble
 from agents.fetching.robots_book import Lifetimes, RobotsAnswer, RobotsBook, Verdict
 from agents.fetching.verdict import REDIRECTS, header
 from tables import robots
@@ -36,7 +36,7 @@ class RobotsDesk:
     """Answers what a site's robots.txt says about a URL."""
 
     def __init__(
-        self, settings: Settings, events: Events, clock: Callable[[], float], *, web: Web, rows: Store
+        self, settings: Settings, events: Events, clock: Callable[[], float], *, web: Asks, rows: Store
     ) -> None:
         self._settings = settings
         self._events = events

@@ -50,7 +50,7 @@ def spiderduck() -> list[str]:
 
 
 def ours_command(job: Job) -> list[str]:
-    """Return `spiderduck run` against the synthetic web."""
+    """Return `spiderduck run` against the synthetic web: everything on but images, which no peer fetches."""
     options = {
         "--connect-to": f"127.0.0.1:{job.port}",
         "--allow-net": "127.0.0.0/8",
@@ -58,7 +58,7 @@ def ours_command(job: Job) -> list[str]:
         "--data": str(job.folder / "data"),
     }
     flat = [word for pair in options.items() for word in pair]
-    return [*spiderduck(), "run", job.tweets, *flat, "--json"]
+    return [*spiderduck(), "run", job.tweets, *flat, "--set", "images=false", "--json"]
 
 
 def ours_count(_: Job, output: pathlib.Path) -> Counted:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.deflate import LAST_BLOCK_EMPTY, NotDeflate, TooLong, crc32, crc32_combine, expand, squeeze
+from topology.deflate import LAST_BLOCK_EMPTY, NotDeflate, TooLong, crc32, crc32_combine, expand, expand_start, squeeze
 
 bodies = st.one_of(
     st.binary(max_size=3000),
@@ -78,3 +78,13 @@ def test_real_pages_keep_a_quarter_of_their_size(shared):
     squeezed = squeeze(body)
     assert expand(squeezed.data, bytes_max=len(body)) == body
     assert len(squeezed.data) < len(body) / 2
+
+
+@given(st.binary(max_size=5000), st.integers(1, 6000))
+def test_the_start_of_a_body_can_be_read_alone(body, bytes_max):
+    assert expand_start(squeeze(body).data, bytes_max=bytes_max) == body[:bytes_max]
+
+
+def test_the_start_of_a_damaged_body_is_a_named_error():
+    with pytest.raises(NotDeflate):
+        expand_start(b"\xff\xff\xff\xff", bytes_max=100)

@@ -1,8 +1,10 @@
 """Running a coroutine as a command: the event loop, and what SIGINT and SIGTERM do."""
 
 import asyncio
+import gc
 import os
 import signal
+import sys
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
@@ -15,12 +17,22 @@ from topology.commands.options import INTERRUPTED
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _SHOW_CURSOR: Final = "\x1b[?25h"  # a progress display hides it
 _STDERR_FD: Final = 2
+_COLLECT: Final = (50_000, 50, 100)
+_SWITCH_S: Final = 0.001
 
 T = TypeVar("T")
 
 
 def run_loop(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end on uvloop: a fifth less CPU per hop than asyncio's own loop."""
+    """Run a coroutine to its end on uvloop: a fifth less CPU per hop than asyncio's own loop.
+
+    The process is ours, so its collector and its threads may be told what they are in for: thousands of long-lived
+    requests that the collector would look through again and again (a tenth of a worker's CPU), and short work in
+    threads that the event loop should not wait five milliseconds for.
+    """
+    gc.freeze()
+    gc.set_threshold(*_COLLECT)
+    sys.setswitchinterval(_SWITCH_S)
     return uvloop.run(work)
 
 

@@ -1,0 +1,172 @@
+"""The process that asks the web: reads orders on standard input, writes answers on standard output, in any order.
+
+Started by `web_pool`. It has an event loop and an interpreter's lock of its own: asking and compressing take a third
+of a worker's time, and another core can have it. Politeness stays with the owner of the domain: before any byte of a
+request goes out, this process asks whether it may (`MaySend`), and waits for the word (`Go`).
+"""
+
+import asyncio
+import os
+import sys
+from asyncio import StreamReader, StreamWriter
+from ipaddress import ip_network
+from typing import Final
+
+import msgspec
+import uvloop
+
+from agents.clients.http import Ask, Limits, Reply, Trouble, Web
+from agents.clients.packer import pack
+from agents.fetching.guard import Guard
+from topology.records import Wire
+
+FRAME: Final = 4  # bytes of a big-endian length before every message
+_READ_BYTES_MAX: Final = 1 << 22
+
+
+class Config(msgspec.Struct, frozen=True):
+    """The first message: what this process may do."""
+
+    user_agent: str
+    allow_net: tuple[str, ...]
+    connect_to: tuple[str, int] | None
+    limits: Limits
+
+
+class Order(Wire, frozen=True, tag="order"):
+    """Ask for this. `gated`: only after `Go`."""
+
+    number: int
+    url: str
+    body_bytes_max: int
+    deadline_s: float
+    gated: bool
+    packed: bool
+
+
+class Go(Wire, frozen=True, tag="go"):
+    """The request may be sent now."""
+
+    number: int
+
+
+class Forget(Wire, frozen=True, tag="forget"):
+    """Nobody waits for this any more."""
+
+    number: int
+
+
+class MaySend(Wire, frozen=True, tag="may"):
+    """The connection stands; may the request be sent?"""
+
+    number: int
+
+
+class Answer(Wire, frozen=True, tag="answer"):
+    """How it went. Exactly one of `reply` and `trouble` is set."""
+
+    number: int
+    reply: Reply | None = None
+    trouble: Trouble | None = None
+
+
+ToProcess = Order | Go | Forget
+FromProcess = MaySend | Answer
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(ToProcess).decode
+
+
+class Desk:
+    """The orders under way."""
+
+    def __init__(self, web: Web, answers: StreamWriter) -> None:
+        self._web = web
+        self._answers = answers
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._gates: dict[int, asyncio.Future[None]] = {}
+
+    def take(self, message: ToProcess) -> None:
+        """Act on one message."""
+        match message:
+            case Order(number):
+                self._tasks[number] = asyncio.create_task(self._see_to(message))
+            case Go(number):
+                gate = self._gates.pop(number, None)
+                if gate is not None and not gate.done():
+                    gate.set_result(None)
+            case Forget(number):
+                task = self._tasks.get(number)
+                if task is not None:
+                    task.cancel()
+
+    async def _see_to(self, order: Order) -> None:
+        async def may_send() -> None:
+            gate = self._gates[order.number] = asyncio.get_running_loop().create_future()
+            self._say(MaySend(order.number))
+            await gate
+
+        gate = may_send if order.gated else None
+        try:
+            got = await self._web.get(Ask(order.url, order.body_bytes_max, order.deadline_s, before_send=gate))
+            self._say(answer_of(order, got))
+        finally:
+            self._tasks.pop(order.number, None)
+            self._gates.pop(order.number, None)
+
+    def _say(self, message: FromProcess) -> None:
+        frame = _encode(message)
+        self._answers.write(len(frame).to_bytes(FRAME, "big") + frame)
+
+
+def answer_of(order: Order, got: Reply | Trouble) -> Answer:
+    """Say what the web said, the body packed if it is wanted so."""
+    if isinstance(got, Trouble):
+        return Answer(order.number, trouble=got)
+    reply = msgspec.structs.replace(got, request_headers=plain(got.request_headers))
+    if order.packed:
+        reply = msgspec.structs.replace(reply, body=b"", packed=pack(got.body))
+    return Answer(order.number, reply)
+
+
+def plain(headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """Make header names plain strings: aiohttp's are a kind of their own that cannot be written down."""
+    return tuple((f"{name}", value) for name, value in headers)
+
+
+async def read_message(source: StreamReader) -> bytes:
+    """Read one framed message. Raises IncompleteReadError at the end."""
+    return await source.readexactly(int.from_bytes(await source.readexactly(FRAME), "big"))
+
+
+async def _serve() -> None:
+    source, sink = await _pipes()
+    config = msgspec.json.decode(await read_message(source), type=Config)
+    web = Web(
+        user_agent=config.user_agent,
+        guard=Guard(tuple(ip_network(net) for net in config.allow_net)),
+        limits=config.limits,
+        connect_to=config.connect_to,
+    )
+    async with web:
+        desk = Desk(web, sink)
+        sink.write((0).to_bytes(FRAME, "big"))  # ready
+        while True:
+            try:
+                message = await read_message(source)
+            except asyncio.IncompleteReadError:
+                os._exit(0)  # whoever started us is gone, and nobody waits for anything
+            desk.take(_decode(message))
+
+
+async def _pipes() -> tuple[StreamReader, StreamWriter]:
+    loop = asyncio.get_running_loop()
+    source = StreamReader(limit=_READ_BYTES_MAX)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(source), sys.stdin)
+    transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, sys.stdout)
+    sys.stdout = sys.stderr  # a stray print must not break the protocol
+    return source, StreamWriter(transport, protocol, None, loop)
+
+
+if __name__ == "__main__":
+    uvloop.run(_serve())
