@@ -11,8 +11,8 @@ from typing import Final
 
 import click
 
-from topology.commands.options import INTERRUPTED
-from topology.errors import Refusal
+from topology.commands.options import CRASHED, INTERRUPTED
+from topology.errors import Crashed, Refusal
 
 # name -> (module, what it is for), in the order a newcomer needs them
 _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
@@ -56,6 +56,9 @@ class Commands(click.Group):
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
+        except Crashed as crash:
+            click.echo(f"spiderduck: {crash}; nothing is lost: the same command goes on where it stopped", err=True)
+            ctx.exit(CRASHED)
         except Refusal as refusal:
             click.echo(f"spiderduck: {refusal}", err=True)
             ctx.exit(2)

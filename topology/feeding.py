@@ -22,6 +22,10 @@ from topology.wiring import Worker
 _LOOK_EVERY: Final = 8  # messages between two looks at the backlog
 _AHEAD_OF: Final = (names.TWEETS, names.URL_REQUESTS, names.FETCH_REQUESTS)
 _UNDELIVERED_MAX: Final = 600  # messages the stages have not taken yet
+# Requests that wait for their domain's slot: in all lanes, and in the longest. One slow domain does not hold the
+# others back: what is too far from its slot is deferred, and does not wait in its lane.
+_WAITING_MAX: Final = 4_000
+_WAITING_IN_ONE_LANE_MAX: Final = 1_000
 _PAUSE_S: Final = 0.005
 
 
@@ -87,7 +91,14 @@ class Feed:
                 await asyncio.sleep(_PAUSE_S)
 
     def _is_far_ahead(self) -> bool:
-        return undelivered(self._worker, _AHEAD_OF) > _UNDELIVERED_MAX
+        """Say whether the stages have enough to do: a file can wait, a request that is read may be rejected."""
+        return undelivered(self._worker, _AHEAD_OF) > _UNDELIVERED_MAX or self._is_crowded()
+
+    def _is_crowded(self) -> bool:
+        lanes = self._worker.stages[names.FETCH].lanes
+        if lanes.waiting <= _WAITING_IN_ONE_LANE_MAX:
+            return False
+        return lanes.waiting > _WAITING_MAX or len(lanes.busiest(1)[0].queue) > _WAITING_IN_ONE_LANE_MAX
 
 
 def note_of(source: str) -> str | None:

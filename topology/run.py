@@ -15,7 +15,7 @@ import msgspec
 
 from topology import names
 from topology.embedded_log import Log, Partition
-from topology.errors import Refusal
+from topology.errors import Crashed, Refusal
 from topology.events import Events
 from topology.feeding import Feed
 from topology.service import backlog, drain, ensure_local, running
@@ -90,7 +90,8 @@ async def run(
 ) -> Summary:
     """Crawl what the sources hold; on `stop`, finish what is in flight and return with `finished` false.
 
-    Raises Refusal when a source cannot be opened or the data directory cannot be had.
+    Raises Crashed when a service of the worker does, and Refusal when a source cannot be opened or the data directory
+    cannot be had.
     """
     ensure_local(settings)
     _ensure_whole(settings)
@@ -123,6 +124,9 @@ async def _until_done(
 ) -> None:
     shown_s = 0.0
     while True:
+        if worker.app.should_stop:  # a service of it crashed: what is left would never be done
+            reason = worker.app.crash_reason
+            raise Crashed(f"the worker crashed: {reason!r}") from reason
         if feeding.done():
             feeding.result()  # a fault of ours is seen
             if not backlog(worker):

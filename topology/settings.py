@@ -146,10 +146,10 @@ class Settings:
 
     # Fetching
     rate_per_s: float = _number(10, "requests per second per registered domain", 0.001, 100_000)
-    wait_s_max: float = _number(30, "a slot further away than this defers the request", 0, 3600)
+    wait_s_max: float = _number(10, "a slot further away than this defers the request", 0, 3600)
     queue_urls_max: int = _count(2_000, "requests queued for one domain; more are rejected", 1, 1_000_000)
-    queued_urls_max: int = _count(20_000, "requests queued over all domains; more stay in the log", 16, 1_000_000)
-    deferred_urls_max: int = _count(50_000, "deferred requests held in memory; more stay in the log", 16, 1_000_000)
+    queued_urls_max: int = _count(8_000, "requests queued over all domains; more stay in the log", 16, 1_000_000)
+    deferred_urls_max: int = _count(10_000, "deferred requests held in memory; more stay in the log", 16, 1_000_000)
     fetches_max: int = _count(128, "fetches under way at the same time", 1, 10_000)
     redirects_max: int = _count(10, "redirects followed for one request", 0, 50)
     refresh_s_max: float = _number(5, "a meta refresh of at most this delay is a redirect", 0, 60)

@@ -18,16 +18,13 @@ from typing import Any, Final
 
 from yarl import URL
 
+from topology.errors import Crashed
 from topology.service import drain, running
 from topology.settings import Settings
 from topology.wiring import Worker
 
 _FILE: Final = "worker.json"  # under the data directory, while a worker runs: {"pid", "url"}
 _ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what a listener on every address is called here
-
-
-class Crashed(Exception):  # noqa: N818 - a state of the worker, like Refusal
-    """The worker's app crashed while it served; its supervisor should start another."""
 
 
 async def serve(settings: Settings, *, stop: asyncio.Event, ready: Callable[[str], None]) -> None:

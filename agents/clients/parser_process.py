@@ -9,7 +9,6 @@ import gc
 import resource
 import select
 import sys
-import threading
 from typing import BinaryIO, Final
 
 import msgspec
@@ -85,14 +84,13 @@ def main() -> None:
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER)  # a page leaves hardly any cycles
     raw = source.read(int.from_bytes(source.read(FRAME), "big"))
-    # Loading the language model takes most of a second: it is done beside the first pages, not before one of them.
-    threading.Thread(target=language.load, daemon=True).start()
     try:
         config = msgspec.json.decode(raw, type=dict[str, dict[str, dict[str, str]]])
         rules = SiteRules(config) if config else None
     except (RuleError, msgspec.DecodeError) as error:
         _write(sink, msgspec.msgpack.encode(Result(error=f"the site rules cannot be used: {error}")))
         return
+    language.load()  # most of a second: before this process is ready, not before some page
     work(source, sink, rules)
 
 

@@ -62,6 +62,8 @@ class RemoteWeb:
 
     async def get(self, ask: Ask) -> Reply | Trouble:
         """Make one request. Raises nothing but cancellation and what `before_send` raised."""
+        if self._writer is None:
+            return _DIED  # between two processes
         self._numbers += 1
         number, answer = self._numbers, asyncio.get_running_loop().create_future()
         self._waiting[number] = (ask, answer)

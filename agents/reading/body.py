@@ -100,7 +100,8 @@ def of_this_page(node: LexborNode) -> bool:
     """Whether an element stands in the page's own content, judged by what it stands in."""
     ancestor: LexborNode | None = node
     for _ in range(ANCESTORS_MAX):
-        if ancestor is None or ancestor.tag in {"body", "article", "main"}:
+        # The document itself is no element: a byline in the head leads up to it.
+        if ancestor is None or not ancestor.is_element_node or ancestor.tag in {"body", "article", "main"}:
             return True
         if ancestor.tag in _ELSEWHERE_TAGS:
             return False

@@ -6,7 +6,6 @@ its text. On 316 pages the lang attribute was right 299 times, and the statistic
 
 import re
 from functools import cache
-from threading import Lock
 from typing import Any, Final
 
 from selectolax.lexbor import LexborHTMLParser
@@ -24,7 +23,6 @@ Found = tuple[str, str]  # provenance, BCP 47 tag
 
 # RFC 5646: language, script, region; what follows (variants, extensions) is of no use to a reader of metadata.
 _TAG: Final = re.compile(r"([a-z]{2,3})(?:[-_]([a-z]{4}))?(?:[-_]([a-z]{2}|[0-9]{3}))?(?:[-_@.].*)?", re.IGNORECASE)
-_LOADING: Final = Lock()  # two threads asking for the model at once load it once
 _NO_LANGUAGE: Final = frozenset(("und", "zxx", "mul", "mis", "xx", "en-xx"))
 
 
@@ -86,13 +84,8 @@ def load() -> None:
     _model()
 
 
-def _model() -> Any:
-    with _LOADING:
-        return _loaded()
-
-
 @cache
-def _loaded() -> Any:
+def _model() -> Any:
     """The model, loaded at the first page that needs it: it and numpy take tens of megabytes of a worker."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier  # noqa: PLC0415  # see the docstring
 

@@ -7,7 +7,7 @@ promises of this package stand here: text can be encoded as UTF-8, and its lengt
 import html
 from typing import Final
 
-import ada_url
+from topology.urls import join
 
 TITLE_CHARS_MAX: Final = 500
 DESCRIPTION_CHARS_MAX: Final = 2000
@@ -78,8 +78,5 @@ def web_url(value: str | None, base: str) -> str | None:
     value = value.strip()
     if not value or is_placeholder(value):
         return None
-    try:
-        url = ada_url.join_url(base, value)
-    except ValueError:
-        return None
-    return url if url.startswith(("http://", "https://")) and len(url) <= URL_CHARS_MAX else None
+    url = join(base, value)
+    return url if url and url.startswith(("http://", "https://")) and len(url) <= URL_CHARS_MAX else None

@@ -2,7 +2,7 @@
 
 from ipaddress import IPv4Address, IPv6Address, ip_network
 
-import ada_url
+import can_ada
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,7 +89,7 @@ def test_what_is_public_is_not_refused(address):
 
 @pytest.mark.parametrize("spelling", BYPASSES)
 def test_every_known_spelling_of_an_inside_host_is_refused_after_whatwg_parsing(spelling):
-    host = ada_url.URL(spelling).hostname
+    host = can_ada.parse(spelling).hostname
     assert Guard().host_refusal(host) is not None
 
 

@@ -22,5 +22,5 @@ def test_the_buffer_of_every_stream_is_as_small_as_the_wiring_says(tmp_path):
         return {name: topic.clone(is_iterator=False).queue.maxsize for name, topic in topics.items()}
 
     found = asyncio.run(sizes())
-    assert found[names.PAGES] == 32
+    assert found[names.PAGES] == 64
     assert all(0 < size <= 512 for size in found.values())

@@ -54,8 +54,9 @@ def test_a_bomb_is_refused_before_it_is_inflated():
 
 @given(st.binary(min_size=1, max_size=2000), st.data())
 def test_a_cut_stream_never_passes_for_the_body(body, data):
+    """Without the end of its sync flush a short body may still be whole; cut before it, none is."""
     squeezed = squeeze(body).data
-    cut = data.draw(st.integers(0, len(squeezed) - 1))
+    cut = data.draw(st.integers(0, max(0, len(squeezed) - 6)))
     with contextlib.suppress(NotDeflate, TooLong):
         assert expand(squeezed[:cut], bytes_max=10_000) != body
 

@@ -184,11 +184,12 @@ class Bench:
         self.worker = SimpleNamespace(
             app=SimpleNamespace(transport=SimpleNamespace(log=self.log)),
             settings=SimpleNamespace(partitions=1),
+            stages={names.FETCH: SimpleNamespace(lanes=SimpleNamespace(waiting=0))},
             outlets={name: SimpleNamespace(raw=self.sender(name)) for name in names.TOPICS},
         )
 
     def sender(self, topic: str):
-        async def send(key: str, value: bytes) -> None:
+        async def send(key: str, value: bytes, _: int | None = None) -> None:
             assert partition_of(key.encode(), 1) == 0
             self.log.append(Partition(topic, 0), key.encode(), value, 0.0)
 

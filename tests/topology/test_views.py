@@ -42,7 +42,9 @@ def web():
 @pytest.fixture(scope="module")
 def client(web, tmp_path_factory):
     overrides = {"slow.test": {"rate_per_s": 0.1}}
-    settings = settings_for(tmp_path_factory.mktemp("views"), web.port, domains=overrides, drain_s_max=0.5)
+    settings = settings_for(
+        tmp_path_factory.mktemp("views"), web.port, domains=overrides, drain_s_max=0.5, wait_s_max=30
+    )
     with serving(settings) as asked:
         yield asked
 

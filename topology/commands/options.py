@@ -16,6 +16,7 @@ from topology.errors import Refusal
 from topology.settings import Settings
 
 UNREADABLE: Final = 3  # exit status: everything ended, and some input could not be read
+CRASHED: Final = 1
 INTERRUPTED: Final = 130  # exit status, as shells say it: 128 and the number of SIGINT
 
 Command = Callable[..., None]

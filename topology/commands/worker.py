@@ -14,7 +14,6 @@ from topology.commands.loop import interrupted_by_signals, run_loop
 from topology.commands.options import log_level, set_logs, with_settings
 from topology.settings import Settings, explain
 
-CRASHED: Final = 1
 _DEFAULT_CHARS: Final = 24
 _FILE_WIDTH: Final = 160  # columns, when nobody's terminal says how many there are
 
@@ -30,7 +29,7 @@ def worker(settings: Settings, log_level: str) -> None:
 
     Exit status: 0 it was told to stop, 1 it crashed and should be started again, 2 it could not start.
     """
-    from topology.worker import Crashed, serve  # noqa: PLC0415 - `settings` and `topology` need nothing of it
+    from topology.worker import serve  # noqa: PLC0415 - `settings` and `topology` need nothing of it
 
     async def work() -> None:
         stop = asyncio.Event()
@@ -38,11 +37,7 @@ def worker(settings: Settings, log_level: str) -> None:
             await serve(settings, stop=stop, ready=lambda url: click.echo(f"ready: {url}", err=True))
 
     set_logs(log_level)
-    try:
-        run_loop(work())
-    except Crashed as crash:
-        click.echo(f"spiderduck: {crash}", err=True)
-        sys.exit(CRASHED)
+    run_loop(work())
 
 
 @click.command()
