@@ -14,7 +14,7 @@ from faust.types import AppT, EventT, StreamT, TopicT
 from agents.archiving.archive import Archive
 from agents.batches import Batches
 from agents.clients.errors import StoreUnavailable
-from agents.clients.metadata import MetadataStore
+from agents.clients.metadata import MetadataStore, placement_of
 from agents.pump import NOTHING, Acted, Pump
 from topology import names
 from topology.events import Events
@@ -27,9 +27,9 @@ _TICK_S: Final = 1.0
 _decode: Final = msgspec.msgpack.Decoder(Page).decode
 
 
-def placement_fields(placed: Placed) -> dict[str, Any]:
+def placement_fields(url: str, placed: Placed) -> dict[str, Any]:
     """Return what a record says of where its page is archived."""
-    return {"content": {"segment": placed.segment, "offset": placed.offset, "length": placed.length}}
+    return placement_of(url, {"segment": placed.segment, "offset": placed.offset, "length": placed.length})
 
 
 class Archivist:
@@ -65,7 +65,8 @@ class Archivist:
     async def _write(self, pages: list[Page]) -> list[Placed]:
         placed = await self._archive.add(pages, self._clock())
         # An image has no record of its own: its page's record has its type and size.
-        places = {page.url: placement_fields(at) for page, at in zip(pages, placed, strict=True) if page.kind == "page"}
+        both = zip(pages, placed, strict=True)
+        places = {page.url: placement_fields(page.url, at) for page, at in both if page.kind == "page"}
         if places:
             await self._metadata.update(places)
         self._events.count("archived", "pages", len(pages))

@@ -11,6 +11,7 @@ from agents.archiving.archive import Archive, ArchiveSettings
 from agents.archiving.reading import read_body
 from agents.clients.content import open_content
 from agents.clients.http import Reply
+from agents.clients.metadata import with_content
 from agents.clients.metadata_sqlite import SqliteMetadata
 from agents.clients.parser_process import answer_to
 from tests.bench.pages import png
@@ -78,7 +79,7 @@ async def crawl(folder):
         log = worker.app.transport.log
         announced = [r for n in range(2) for r in log.read(Partition(names.URL_COMPLETED, n), 0)]
     await archive.close()
-    record = (await metadata.get_many(["https://t.co/Ge4jE9OPNi"]))["https://t.co/Ge4jE9OPNi"]
+    record = with_content((await metadata.get_many(["https://t.co/Ge4jE9OPNi"]))["https://t.co/Ge4jE9OPNi"])
     page = await read_body(content, Placed(**record.fields["content"]), body_bytes_max=1 << 20)
     shares = await metadata.shares(record.canonical_url)
     await metadata.close()

@@ -55,6 +55,25 @@ class Record:
     fields: dict[str, Any]
 
 
+_PLACED: Final = "content@"  # and the URL whose page stands there
+
+
+def placement_of(url: str, place: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the field that says where the page fetched from `url` is archived.
+
+    A record may be reached through pages that are not it: one that only sends the reader on is archived too. So a
+    place is kept under the URL that was fetched, and `with_content` finds the record's own.
+    """
+    return {_PLACED + url: dict(place)}
+
+
+def with_content(record: Record) -> Record:
+    """Return a record as readers know it: `content` is where the page it was read from is archived."""
+    own = record.fields.get(f"{_PLACED}{record.fields.get('url')}")
+    fields = {name: value for name, value in record.fields.items() if not name.startswith(_PLACED)}
+    return Record(record.canonical_url, fields if own is None else fields | {"content": own})
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One URL of a tweet, the canonical URL it was counted for, and what was answered."""

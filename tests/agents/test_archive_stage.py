@@ -4,6 +4,7 @@ import asyncio
 
 from agents.archive import Archivist, placement_fields
 from agents.clients.errors import StoreUnavailable
+from agents.clients.metadata import Record, with_content
 from tests.doubles import FakeClock, event, simulated
 from topology.events import Events
 from topology.records import Http, Page, Placed, Visit
@@ -51,7 +52,7 @@ def test_pages_are_archived_together_and_their_records_say_where():
         assert all(one.sent == () for one in acted)
         assert [one.url for one in store.added] == [f"http://a.test/{n}" for n in range(3)]
         assert store.updates == [  # one call; an image has no record of its own
-            {f"http://a.test/{n}": {"content": {"segment": "segment", "offset": n, "length": 10}} for n in (0, 2)}
+            {f"http://a.test/{n}": placement_fields(f"http://a.test/{n}", Placed("segment", n, 10)) for n in (0, 2)}
         ]
 
     simulated(story())
@@ -99,4 +100,5 @@ def test_the_tick_goes_on_when_the_store_is_away_and_the_trouble_ends_with_it():
 
 
 def test_a_placement_is_a_content_field():
-    assert placement_fields(Placed("s", 1, 2)) == {"content": {"segment": "s", "offset": 1, "length": 2}}
+    fields = {"url": "http://a.test/", **placement_fields("http://a.test/", Placed("s", 1, 2))}
+    assert with_content(Record("c", fields)).fields["content"] == {"segment": "s", "offset": 1, "length": 2}

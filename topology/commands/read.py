@@ -12,7 +12,7 @@ import msgspec
 from agents.archiving.reading import Archived, BadRecord, read_body
 from agents.clients.content import NotStored
 from agents.clients.errors import StoreUnavailable
-from agents.clients.metadata import READ_URLS_MAX, MetadataStore, Record
+from agents.clients.metadata import READ_URLS_MAX, MetadataStore, Record, with_content
 from topology.commands.options import with_settings
 from topology.errors import Refusal
 from topology.public import PublicMetadata
@@ -114,7 +114,7 @@ async def _find(metadata: MetadataStore, urls: Sequence[str]) -> dict[str, Recor
         names = {url: spellings(url) for url in urls[start : start + _BATCH]}
         records = await metadata.get_many(list(dict.fromkeys(name for some in names.values() for name in some)))
         for url, some in names.items():
-            found[url] = next((record for name in some if (record := records[name])), None)
+            found[url] = next((with_content(record) for name in some if (record := records[name])), None)
     return found
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from agents.clients.metadata import Record
+from agents.clients.metadata import Record, with_content
 from topology.outcomes import Outcome
 from topology.public import PublicHop, PublicHttp, PublicImage, PublicMetadata, announcement, iso
 from topology.records import Completion, Document, Hop, Share, Waiter
@@ -100,7 +100,7 @@ def from_table(
 
 def from_record(url: str, record: Record, fields: Fields) -> Answer:
     """Say what the metadata store knows. It keeps no hops: they belong to whoever shared the URL."""
-    known = record.fields
+    known = with_content(record).fields
     return Answer(
         url=url,
         state="known",
