@@ -125,9 +125,9 @@ class Fetcher:
         rate = self._settings.rate_per_s if own is None else own
         return self.lanes.open(domain, rate_per_s=rate, resume_s=row.reserved_s, now_s=now_s)
 
-    async def _may_send(self, partition: int, lane: Lane[Slot], meter: Meter) -> None:
+    async def _may_send(self, partition: int, lane: Lane[Slot], meter: Meter, *, extra: bool = False) -> None:
         """Hold a request back until its domain may be asked, and book the slot before it goes out."""
-        while isinstance(said := gate(lane, now_s := self._clock()), Wait):
+        while isinstance(said := gate(lane, now_s := self._clock(), extra=extra), Wait):
             await asyncio.sleep(said.wait_s)
             meter.waited_s += self._clock() - now_s
         if said.reserve_s is not None:
@@ -176,8 +176,12 @@ class Fetcher:
         async def may_send() -> None:
             await self._may_send(partition, turn.lane, meter)
 
+        async def may_ask_robots() -> None:
+            await self._may_send(partition, turn.lane, meter, extra=True)
+
+        pace = (turn.lane.domain, turn.lane.step_s)
         before_s, waited_s = self._clock(), meter.waited_s
-        robots = await self._robots.rules(partition, request.url, may_send)
+        robots = await self._robots.rules(partition, request.url, may_ask_robots, pace)
         meter.web_s += self._clock() - before_s - (meter.waited_s - waited_s)
         if isinstance(robots, Trouble):
             return await self._conclude(request, robots, meter)
@@ -185,14 +189,18 @@ class Fetcher:
             return await self._again(request, Again("robots", robots.reason), meter)
         if not robots.allowed(request.url):
             return await self._end(request, Outcome.REFUSED, "robots.txt of the site forbids it", meter)
-        answer = await self._ask(request, may_send, meter)
+        answer = await self._ask(request, may_send, pace, meter)
         return await self._conclude(request, answer, meter)
 
-    async def _ask(self, request: FetchRequest, may_send: Any, meter: Meter) -> Reply | Trouble:
+    async def _ask(
+        self, request: FetchRequest, may_send: Any, pace: tuple[str, float], meter: Meter
+    ) -> Reply | Trouble:
         image = request.kind == "image"
         limit = self._settings.image_bytes_max if image else self._settings.body_bytes_max
         before_s, waited_s = self._clock(), meter.waited_s
-        answer = await self._web.get(Ask(request.url, limit, self._settings.fetch_s_max, (), may_send, packed=True))
+        answer = await self._web.get(
+            Ask(request.url, limit, self._settings.fetch_s_max, (), may_send, packed=True, pace=pace)
+        )
         took_s = self._clock() - before_s - (meter.waited_s - waited_s)
         meter.web_s += took_s
         self._events.took("web", took_s * 1000)

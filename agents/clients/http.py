@@ -48,7 +48,8 @@ class Ask(msgspec.Struct, frozen=True):
     `url`: as the WHATWG parser writes it; sent as it is. `deadline_s`: for the whole exchange, the gate's wait not
     counted. `before_send`: the politeness gate, awaited when the connection stands and right before the request is
     written; every return of it is followed by at most one request, but a connection that died meanwhile makes it
-    be awaited again. `packed`: the body is wanted packed, by who can do that elsewhere (`web_pool`).
+    be awaited again. `packed` and `pace` are for who asks elsewhere (`web_pool`): the body is wanted packed;
+    two requests of the same name are to stand so many seconds apart on the wire too, as the gate has spaced them.
     """
 
     url: str
@@ -57,6 +58,7 @@ class Ask(msgspec.Struct, frozen=True):
     headers: Headers = ()
     before_send: Callable[[], Awaitable[None]] | None = None
     packed: bool = False
+    pace: tuple[str, float] | None = None
 
 
 class Reply(msgspec.Struct, frozen=True):

@@ -68,7 +68,7 @@ class RemoteWeb:
         number, answer = self._numbers, asyncio.get_running_loop().create_future()
         self._waiting[number] = (ask, answer)
         gated = ask.before_send is not None
-        self._say(Order(number, ask.url, ask.body_bytes_max, ask.deadline_s, gated, ask.packed))
+        self._say(Order(number, ask.url, ask.body_bytes_max, ask.deadline_s, gated, ask.packed, ask.pace))
         try:
             got: Reply | Trouble = await answer
         except BaseException:

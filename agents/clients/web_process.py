@@ -21,6 +21,7 @@ from agents.fetching.guard import Guard
 from topology.records import Wire
 
 FRAME: Final = 4  # bytes of a big-endian length before every message
+_PACED_MAX: Final = 10_000  # names remembered before those that are free again are forgotten
 _READ_BYTES_MAX: Final = 1 << 22
 
 
@@ -42,6 +43,7 @@ class Order(Wire, frozen=True, tag="order"):
     deadline_s: float
     gated: bool
     packed: bool
+    pace: tuple[str, float] | None = None
 
 
 class Go(Wire, frozen=True, tag="go"):
@@ -77,6 +79,27 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(ToProcess).decode
 
 
+class Turnstile:
+    """Keeps apart on the wire what the gate has spaced: a word that comes late must not meet the next one's.
+
+    The owner of a domain says when a request may go; between its word and the wire lie a pipe and an event loop.
+    """
+
+    def __init__(self) -> None:
+        self._free_s: dict[str, float] = {}
+
+    async def pass_through(self, pace: tuple[str, float]) -> None:
+        """Wait until the last request of this name is its interval ago. By the event loop's clock."""
+        name, interval_s = pace
+        loop = asyncio.get_running_loop()
+        while (wait_s := self._free_s.get(name, 0.0) - loop.time()) > 0:  # noqa: ASYNC110 - it waits for a time
+            await asyncio.sleep(wait_s)
+        self._free_s[name] = loop.time() + interval_s
+        if len(self._free_s) > _PACED_MAX:
+            now_s = loop.time()
+            self._free_s = {name: free_s for name, free_s in self._free_s.items() if free_s > now_s}
+
+
 class Desk:
     """The orders under way."""
 
@@ -85,6 +108,7 @@ class Desk:
         self._answers = answers
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._gates: dict[int, asyncio.Future[None]] = {}
+        self._turnstile = Turnstile()
 
     def take(self, message: ToProcess) -> None:
         """Act on one message."""
@@ -105,6 +129,8 @@ class Desk:
             gate = self._gates[order.number] = asyncio.get_running_loop().create_future()
             self._say(MaySend(order.number))
             await gate
+            if order.pace is not None:
+                await self._turnstile.pass_through(order.pace)
 
         gate = may_send if order.gated else None
         try:

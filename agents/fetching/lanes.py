@@ -22,6 +22,7 @@ from typing import Any, Final, Generic, TypeVar
 
 Order = TypeVar("Order")
 
+_STEP: Final = 1.02
 BLOCK_S: Final = 1.0  # slots reserved ahead: at most this long is lost by a restart
 
 
@@ -39,6 +40,11 @@ class Lane(Generic[Order]):
     under_way: int = 0
     queue: deque[tuple[float, Order]] = field(default_factory=deque)  # (admitted, order)
     in_heap: bool = False
+
+    @property
+    def step_s(self) -> float:
+        """Seconds between two requests: a little more than the interval, or jitter would look like a higher rate."""
+        return self.interval_s * _STEP
 
     def idle(self, now_s: float) -> bool:
         """Say whether nothing would be lost with this lane: the table's reservation has passed too."""
@@ -163,8 +169,8 @@ class Lanes(Generic[Order]):
                 continue
             admitted_s, order = lane.queue.popleft()
             due_s = max(admitted_s, lane.fair_s)
-            lane.fair_s = due_s + lane.interval_s
-            lane.next_s = now_s + lane.interval_s
+            lane.fair_s = due_s + lane.step_s
+            lane.next_s = now_s + lane.step_s
             lane.under_way += 1
             self.waiting -= 1
             self.under_way += 1
@@ -190,17 +196,19 @@ class Lanes(Generic[Order]):
             heapq.heappush(self._heap, (lane.next_s, next(self._order), lane))
 
 
-def gate(lane: Lane[Any], now_s: float) -> Go | Wait:
+def gate(lane: Lane[Any], now_s: float, *, extra: bool = False) -> Go | Wait:
     """Say whether a request may be sent this instant: the last word before bytes go out.
 
     `take` spaces the starts of fetches; connecting takes its own time and robots.txt is a request too, so the
-    requests themselves are spaced here.
+    requests themselves are spaced here. `extra`: it takes a slot that no turn was given (robots.txt).
     """
     if now_s < lane.wire_s:
         return Wait(lane.wire_s - now_s)
-    lane.wire_s = now_s + lane.interval_s
+    if extra:
+        lane.fair_s = max(lane.fair_s, now_s) + lane.step_s
+    lane.wire_s = now_s + lane.step_s
     lane.next_s = max(lane.next_s, lane.wire_s)
     if lane.wire_s <= lane.reserved_s:
         return Go(None)
-    lane.reserved_s = now_s + max(lane.interval_s, BLOCK_S)
+    lane.reserved_s = now_s + max(lane.step_s, BLOCK_S)
     return Go(lane.reserved_s)

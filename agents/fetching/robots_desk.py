@@ -22,6 +22,7 @@ from topology.urls import Address, join, parse
 _REDIRECTS_MAX: Final = 5
 
 MaySend = Callable[[], Awaitable[None]]
+Pace = tuple[str, float] | None  # domain, seconds between its requests
 
 
 class _LastingError(Exception):
@@ -49,7 +50,7 @@ class RobotsDesk:
             lifetimes=Lifetimes(success_s=settings.robots_s, error_s=settings.robots_error_s),
         )
 
-    async def rules(self, partition: int, url: str, may_send: MaySend) -> Verdict | Trouble:
+    async def rules(self, partition: int, url: str, may_send: MaySend, pace: Pace = None) -> Verdict | Trouble:
         """Return what holds for this URL's origin now; `may_send` is awaited before every request to it.
 
         A trouble that trying again does not mend (no such host, an unsafe address) is returned as it is: the page
@@ -59,7 +60,9 @@ class RobotsDesk:
         assert isinstance(address, Address)  # noqa: S101 - decide lets nothing else through
 
         async def fetch() -> RobotsAnswer:
-            return self._from_table(partition, address.origin) or await self._from_site(partition, address, may_send)
+            return self._from_table(partition, address.origin) or await self._from_site(
+                partition, address, may_send, pace
+            )
 
         try:
             return self._book.known(address.origin) or await self._book.verdict_for(address.origin, fetch)
@@ -84,8 +87,8 @@ class RobotsDesk:
         self._events.count("robots", "remembered")
         return RobotsAnswer(row.status, row.body, row.fetched_s)
 
-    async def _from_site(self, partition: int, address: Address, may_send: MaySend) -> RobotsAnswer:
-        answer = await self._ask(address, may_send)
+    async def _from_site(self, partition: int, address: Address, may_send: MaySend, pace: Pace) -> RobotsAnswer:
+        answer = await self._ask(address, may_send, pace)
         now_s = self._clock()
         reached = answer.status is not None and answer.status < 500 and answer.status != 429  # noqa: PLR2004 - as judged
         self._events.count("robots", "fetched" if reached else "unreachable")
@@ -95,7 +98,7 @@ class RobotsDesk:
             self._rows.put(partition, address.origin.encode(), row)
         return answer
 
-    async def _ask(self, address: Address, may_send: MaySend) -> RobotsAnswer:
+    async def _ask(self, address: Address, may_send: MaySend, pace: Pace) -> RobotsAnswer:
         url = f"{address.origin}/robots.txt"
         for _ in range(_REDIRECTS_MAX + 1):
             reply = await self._web.get(
@@ -104,6 +107,7 @@ class RobotsDesk:
                     body_bytes_max=self._settings.robots_bytes_max,
                     deadline_s=self._settings.fetch_s_max,
                     before_send=may_send,
+                    pace=pace,
                 )
             )
             if isinstance(reply, Trouble):

@@ -1,6 +1,7 @@
 """The web behind a process: the same answers as in the worker, the same gate, and a death that is only a trouble."""
 
 import asyncio
+import itertools
 import os
 import signal
 import time
@@ -157,3 +158,16 @@ def test_the_process_goes_when_it_is_let_go():
     pid = told(story)
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_requests_of_one_pace_stand_apart_on_the_wire_even_when_their_words_come_together():
+    async def story(remote, web):
+        async def gate():
+            await asyncio.sleep(0)
+
+        urls = [f"http://a.test/{n}" for n in range(5)]
+        await asyncio.gather(*(remote.get(ask(url, before_send=gate, pace=("a.test", 0.1))) for url in urls))
+        times = web.times("a.test")
+        assert all(later - earlier > 0.08 for earlier, later in itertools.pairwise(times))
+
+    told(story)
