@@ -7,6 +7,7 @@ memory with it.
 
 import asyncio
 import hashlib
+import time
 from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
@@ -27,6 +28,7 @@ _UNDELIVERED_MAX: Final = 600  # messages the stages have not taken yet
 _WAITING_MAX: Final = 4_000
 _WAITING_IN_ONE_LANE_MAX: Final = 1_000
 _PAUSE_S: Final = 0.005
+_LOOK_S: Final = 0.05  # between two looks at all lanes
 
 
 class Feed:
@@ -41,6 +43,7 @@ class Feed:
         self._ended = False
         self.has_fed_all = False
         self.fed = 0
+        self._longest, self._looked_s = 0, 0.0  # the longest lane, and when it was looked for
         self.resumed = 0
 
     async def run(self, stopping: Callable[[], bool]) -> None:
@@ -98,7 +101,10 @@ class Feed:
         lanes = self._worker.stages[names.FETCH].lanes
         if lanes.waiting <= _WAITING_IN_ONE_LANE_MAX:
             return False
-        return lanes.waiting > _WAITING_MAX or len(lanes.busiest(1)[0].queue) > _WAITING_IN_ONE_LANE_MAX
+        if time.monotonic() > self._looked_s + _LOOK_S:
+            self._looked_s = time.monotonic()
+            self._longest = len(lanes.busiest(1)[0].queue)
+        return lanes.waiting > _WAITING_MAX or self._longest > _WAITING_IN_ONE_LANE_MAX
 
 
 def note_of(source: str) -> str | None:

@@ -6,6 +6,7 @@ request goes out, this process asks whether it may (`MaySend`), and waits for th
 """
 
 import asyncio
+import gc
 import os
 import sys
 from asyncio import StreamReader, StreamWriter
@@ -22,6 +23,7 @@ from topology.records import Wire
 
 FRAME: Final = 4  # bytes of a big-endian length before every message
 _PACED_MAX: Final = 10_000  # names remembered before those that are free again are forgotten
+_COLLECT_AFTER: Final = 50_000
 _READ_BYTES_MAX: Final = 1 << 22
 
 
@@ -195,4 +197,6 @@ async def _pipes() -> tuple[StreamReader, StreamWriter]:
 
 
 if __name__ == "__main__":
+    gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER)  # a request leaves hardly any cycles
     uvloop.run(_serve())

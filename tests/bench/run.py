@@ -1,7 +1,7 @@
 """The benchmark: ours, Scrapy and a bare loop on the same URLs of the same synthetic web, in one run.
 
-    python -m tests.bench.run                       side by side, 4,000 URLs over 400 hosts
-    python -m tests.bench.run --repeat 3            the order alternates between repeats
+    python -m tests.bench.run                       side by side, 10,000 URLs over 400 hosts
+    python -m tests.bench.run --repeat 1            once; otherwise the order alternates between repeats
     python -m tests.bench.run --only ours --profile a py-spy profile of the whole tree beside the result
     python -m tests.bench.run --steady 50           offered load: 50 tweets a second on standard input
     python -m tests.bench.run --memory              peak and growth of memory over 20,000 and 100,000 URLs
@@ -112,10 +112,10 @@ def growth(series: list[tuple[float, int]]) -> dict[str, Any]:
 
 
 @click.command()
-@click.option("--urls", "count", default=4000, show_default=True, help="URLs of the workload")
+@click.option("--urls", "count", default=10_000, show_default=True, help="URLs of the workload")
 @click.option("--hosts", default=400, show_default=True, help="sites they are on, by a power law")
 @click.option("--seed", default=1, show_default=True)
-@click.option("--repeat", default=1, show_default=True, help="how often each side runs")
+@click.option("--repeat", default=3, show_default=True, help="how often each side runs")
 @click.option(
     "--only",
     default="ours,scrapy,bare",
