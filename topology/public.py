@@ -165,7 +165,9 @@ def _second(at_s: int) -> str:
 
 def schemas() -> dict[str, dict[str, Any]]:
     """Return the JSON Schema of every public topic that goes out, by topic."""
-    return {"url-completed": msgspec.json.schema(UrlCompleted), "dead-letters": msgspec.json.schema(DeadLetter)}
+    completed = msgspec.json.schema(UrlCompleted)
+    completed["$defs"]["Outcome"]["enum"].remove(Outcome.REDIRECTED)  # nobody's ending: requests follow it
+    return {"url-completed": completed, "dead-letters": msgspec.json.schema(DeadLetter)}
 
 
 def _hop(hop: Hop) -> PublicHop:

@@ -100,7 +100,6 @@ OUTCOMES = {
     "broken",
     "expired",
     "failed",
-    "redirected",
 }
 
 
