@@ -1,12 +1,13 @@
 """Opening and closing what the stages of one worker need from outside: the web, the two stores."""
 
+import asyncio
 import os
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from agents.archiving.archive import Archive, ArchiveSettings, SafeWhen
 from agents.clients.content import ContentStore, open_content
@@ -29,13 +30,14 @@ _NEEDS_METADATA: Final = {"archive", "complete"}
 async def open_stores(settings: Settings) -> AsyncIterator[Stores]:
     """Open what this worker's stages need, and nothing else; close it at the end."""
     async with AsyncExitStack() as stack:
-        web = parsers = metadata = archive = None
+        metadata = archive = None
         pack: Pack = pack_here
         if "fetch" in settings.stages:
-            web = await stack.enter_async_context(_web(settings))
             pack = stack.enter_context(Packer())
-        if "parse" in settings.stages:
-            parsers = await stack.enter_async_context(_parsers(settings))
+        web, parsers = await _all_or_the_first_failure(
+            stack.enter_async_context(_web(settings)) if "fetch" in settings.stages else _nothing(),
+            stack.enter_async_context(_parsers(settings)) if "parse" in settings.stages else _nothing(),
+        )
         if _NEEDS_METADATA & set(settings.stages):
             metadata = await open_metadata(settings)
             stack.push_async_callback(metadata.close)
@@ -45,6 +47,19 @@ async def open_stores(settings: Settings) -> AsyncIterator[Stores]:
             archive = await Archive.open(content, spool(settings), _archive_settings(settings))
             stack.push_async_callback(archive.close)
         yield Stores(web, pack, parsers, metadata, archive)
+
+
+async def _all_or_the_first_failure(*starting: Coroutine[Any, Any, Any]) -> list[Any]:
+    """Start processes side by side; let all of them start, so that those that do can be stopped again."""
+    started = await asyncio.gather(*starting, return_exceptions=True)
+    for each in started:
+        if isinstance(each, BaseException):
+            raise each
+    return started
+
+
+async def _nothing() -> None:
+    """No stage of this worker needs it."""
 
 
 async def open_metadata(settings: Settings) -> MetadataStore:
