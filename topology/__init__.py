@@ -15,7 +15,8 @@ The life of a URL, in twelve sentences:
 11. `complete` writes the rows, in batches, so that the record can be read through any of its URLs;
 12. then it announces each (tweet, URL) in `url-completed`.
 
-Read `wiring.py` next. The rooms: `names`, `records`, `outcomes`, `settings`, `events` and `public` are nouns;
-`urls` and `deflate` are pure helpers; `embedded`, `embedded_log`, `commits` and `runtime` are the ground Faust stands
-on; `wiring`, `stores`, `service`, `feeding`, `run`, `worker`, `views`, `describe` and `cli` join everything.
+Read `wiring.py` next. The rooms: `names`, `records`, `outcomes`, `settings`, `events`, `errors` and `public` are nouns;
+`urls` and `deflate` are pure helpers; `embedded`, `embedded_log`, `embedded_records`, `commits` and `runtime` are the
+ground Faust stands on; `sources` reads input. `wiring`, `stores`, `service`, `feeding`, `run`, `worker`, `describe`,
+`views/`, `commands/` and `cli` join everything; `demo/` is a small web of our own.
 """
