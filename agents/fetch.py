@@ -278,7 +278,7 @@ class Fetcher:
             packed.squeezed.crc32,
             packed.sha1,
             reply.reason,
-            tuple((f"{name}", value) for name, value in reply.request_headers),  # aiohttp's names are no plain str
+            reply.request_headers,
             reply.headers,
         )
 

@@ -32,7 +32,7 @@ async def open_stores(settings: Settings) -> AsyncIterator[Stores]:
     async with AsyncExitStack() as stack:
         metadata = archive = None
         pack: Pack = pack_here
-        if "fetch" in settings.stages:
+        if "fetch" in settings.stages and not settings.web_process:  # which packs what it fetches
             pack = stack.enter_context(Packer())
         web, parsers = await _all_or_the_first_failure(
             stack.enter_async_context(_web(settings)) if "fetch" in settings.stages else _nothing(),

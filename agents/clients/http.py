@@ -244,7 +244,8 @@ class Web:
             status=response.status,
             reason=response.reason or "",
             headers=_as_text(response.raw_headers),
-            request_headers=tuple(response.request_info.headers.items()),
+            # aiohttp's names are a kind of string of their own, which cannot be written down.
+            request_headers=tuple([(f"{name}", value) for name, value in response.request_info.headers.items()]),
             body=body,
             truncated=truncated,
             address=flight.address,

@@ -12,18 +12,17 @@ those that can pay a pickle and two thread hand-overs per job, 0.18 ms where thi
 import asyncio
 import contextlib
 import logging
-import os
-import sys
-from asyncio import Future, StreamReader, StreamWriter
-from asyncio.subprocess import PIPE, Process
+from asyncio import Future, StreamReader
+from asyncio.subprocess import Process
 from collections import deque
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final, Self
 
 import msgspec
 
-from agents.clients.parser_process import FRAME, Job, Result
+from agents.clients.children import read_message, spawn
+from agents.clients.framing import framed
+from agents.clients.parser_process import Job, Result
 from topology.errors import Refusal
 
 log = logging.getLogger(__name__)
@@ -31,7 +30,6 @@ log = logging.getLogger(__name__)
 _AHEAD: Final = 8  # as few as keep a process busy while the event loop has other work
 _RESPAWN_S: Final = 0.5  # between two tries to start a process that does not start
 _MODULE: Final = "agents.clients.parser_process"
-_ROOT: Final = Path(__file__).resolve().parents[2]
 
 Pending = tuple[Job, "Future[Result]"]
 
@@ -150,31 +148,15 @@ class _Parser:
     def send(self, job: Job, answer: "Future[Result]") -> None:
         """Hand a job over."""
         self._jobs.append((job, answer))
-        frame = _encode(job)
-        self._writer.write(len(frame).to_bytes(FRAME, "big"))
-        self._writer.write(frame)
+        self._writer.write(framed(_encode(job)))
         if len(self._jobs) == 1:
             self._start_clock()
 
     async def _spawn(self) -> StreamReader:
-        paths = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-        environ = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            self._module,
-            stdin=PIPE,
-            stdout=PIPE,
-            env=environ,
-            limit=1 << 22,
-            start_new_session=True,  # Ctrl-C in a terminal is for us: it stops, and then lets them go
-        )
-        assert self._process.stdin is not None  # noqa: S101 - asked for above
-        assert self._process.stdout is not None  # noqa: S101 - likewise
-        self._writer: StreamWriter = self._process.stdin
-        self._writer.write(len(self._rules).to_bytes(FRAME, "big") + self._rules)
+        self._process, answers, self._writer = await spawn(self._module)
+        self._writer.write(framed(self._rules))
         self._too_slow = None
-        return self._process.stdout
+        return answers
 
     async def _live(self, answers: StreamReader) -> None:
         while True:
@@ -244,5 +226,4 @@ class _Parser:
 
 
 async def _read(answers: StreamReader) -> Result:
-    size = int.from_bytes(await answers.readexactly(FRAME), "big")
-    return _decode(await answers.readexactly(size))
+    return _decode(await read_message(answers))

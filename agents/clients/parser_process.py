@@ -12,6 +12,7 @@ from typing import BinaryIO, Final
 
 import msgspec
 
+from agents.clients.framing import FRAME, framed
 from agents.reading import language
 from agents.reading.page import Reading, read
 from agents.reading.rules import RuleError, SiteRules
@@ -20,7 +21,6 @@ from topology.records import Wire
 
 _MEMORY_BYTES_MAX: Final = 2 << 30  # of address space
 _COLLECT_AFTER: Final = 50_000
-FRAME: Final = 4  # bytes of a big-endian length before every message
 
 
 class Job(Wire, frozen=True):
@@ -51,7 +51,7 @@ def work(source: BinaryIO, sink: BinaryIO, rules: SiteRules | None) -> None:
 
 
 def _write(sink: BinaryIO, message: bytes) -> None:
-    sink.write(len(message).to_bytes(FRAME, "big") + message)
+    sink.write(framed(message))
     sink.flush()
 
 

@@ -7,23 +7,21 @@ started. What politeness granted and was not used is lost, which is the polite s
 import asyncio
 import contextlib
 import logging
-import os
-import sys
 from asyncio import Future, StreamReader, StreamWriter
-from asyncio.subprocess import PIPE, Process
-from pathlib import Path
+from asyncio.subprocess import Process
 from typing import Any, Final, Self
 
 import msgspec
 
+from agents.clients.children import read_message, spawn
+from agents.clients.framing import framed
 from agents.clients.http import Ask, Reply, Trouble, TroubleKind
-from agents.clients.web_process import FRAME, Config, Forget, FromProcess, Go, MaySend, Order, ToProcess, read_message
+from agents.clients.web_process import Config, Forget, FromProcess, Go, MaySend, Order, ToProcess
 from topology.errors import Refusal
 
 log = logging.getLogger(__name__)
 
 _MODULE: Final = "agents.clients.web_process"
-_ROOT: Final = Path(__file__).resolve().parents[2]
 _RESPAWN_S: Final = 0.5
 _DIED: Final = Trouble(TroubleKind.LOCAL, "The process that asks the web died.", transient=True)
 
@@ -85,8 +83,7 @@ class RemoteWeb:
 
     def _say(self, message: ToProcess) -> None:
         if self._writer is not None:
-            frame = _encode(message)
-            self._writer.write(len(frame).to_bytes(FRAME, "big") + frame)
+            self._writer.write(framed(_encode(message)))
 
     async def _live(self, answers: StreamReader) -> None:
         while True:
@@ -120,23 +117,11 @@ class RemoteWeb:
             self._say(Go(number))
 
     async def _spawn(self) -> StreamReader:
-        paths = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            _MODULE,
-            stdin=PIPE,
-            stdout=PIPE,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-            limit=1 << 22,
-            start_new_session=True,  # Ctrl-C in a terminal is for us
-        )
-        assert self._process.stdin is not None  # noqa: S101 - asked for above
-        assert self._process.stdout is not None  # noqa: S101 - likewise
-        self._process.stdin.write(len(self._config).to_bytes(FRAME, "big") + self._config)
-        await read_message(self._process.stdout)
-        self._writer = self._process.stdin
-        return self._process.stdout
+        self._process, answers, writer = await spawn(_MODULE)
+        writer.write(framed(self._config))
+        await read_message(answers)
+        self._writer = writer
+        return answers
 
     async def _respawn(self) -> StreamReader:
         while True:

@@ -16,12 +16,13 @@ from typing import Final
 import msgspec
 import uvloop
 
+from agents.clients.children import read_message
+from agents.clients.framing import framed
 from agents.clients.http import Ask, Limits, Reply, Trouble, Web
 from agents.clients.packer import pack
 from agents.fetching.guard import Guard
 from topology.records import Wire
 
-FRAME: Final = 4  # bytes of a big-endian length before every message
 _PACED_MAX: Final = 10_000  # names remembered before those that are free again are forgotten
 _COLLECT_AFTER: Final = 50_000
 _READ_BYTES_MAX: Final = 1 << 22
@@ -143,28 +144,15 @@ class Desk:
             self._gates.pop(order.number, None)
 
     def _say(self, message: FromProcess) -> None:
-        frame = _encode(message)
-        self._answers.write(len(frame).to_bytes(FRAME, "big") + frame)
+        self._answers.write(framed(_encode(message)))
 
 
 def answer_of(order: Order, got: Reply | Trouble) -> Answer:
     """Say what the web said, the body packed if it is wanted so."""
     if isinstance(got, Trouble):
         return Answer(order.number, trouble=got)
-    reply = msgspec.structs.replace(got, request_headers=plain(got.request_headers))
-    if order.packed:
-        reply = msgspec.structs.replace(reply, body=b"", packed=pack(got.body))
+    reply = msgspec.structs.replace(got, body=b"", packed=pack(got.body)) if order.packed else got
     return Answer(order.number, reply)
-
-
-def plain(headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    """Make header names plain strings: aiohttp's are a kind of their own that cannot be written down."""
-    return tuple((f"{name}", value) for name, value in headers)
-
-
-async def read_message(source: StreamReader) -> bytes:
-    """Read one framed message. Raises IncompleteReadError at the end."""
-    return await source.readexactly(int.from_bytes(await source.readexactly(FRAME), "big"))
 
 
 async def _serve() -> None:
@@ -178,7 +166,7 @@ async def _serve() -> None:
     )
     async with web:
         desk = Desk(web, sink)
-        sink.write((0).to_bytes(FRAME, "big"))  # ready
+        sink.write(framed(b""))  # ready
         while True:
             try:
                 message = await read_message(source)
